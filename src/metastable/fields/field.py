@@ -1,0 +1,115 @@
+"""The abstract field: what every force on tokens must answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable import checks
+from metastable.fields.sums import Dense, Sum
+from metastable.measures import Points
+from metastable.numerics import jnp
+from metastable.sphere import project, retract
+
+__all__ = ["Field", "Places", "Superposition"]
+
+
+class Places(eqx.Module):
+    """Where a velocity is wanted: positions, their times, and whether they are the tokens."""
+
+    points: Float[Array, "m d"]
+    times: Float[Array, " m"] | None
+    own: bool = eqx.field(static=True, default=False)
+
+    def at(self, points: Array) -> Places:
+        return Places(points, self.times, self.own)
+
+
+class Field(eqx.Module):
+    """A velocity field that depends on the measure it moves: ẋ = v[μ](x, t).
+
+    A new field defines `drift` (the vector in R^d before projection to the sphere) and `clock`.
+    Fields add with `+`.
+    """
+
+    @abstractmethod
+    def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
+        """The unprojected vector at each place."""
+
+    @property
+    @abstractmethod
+    def clock(self) -> str | None:
+        """Whose time this field keeps ("SA", "USA", …); None for one that keeps none of its own."""
+
+    def velocity(
+        self, measure: Points, at: Any = None, t: Any = 0.0, sum: Sum | None = None
+    ) -> Float[Array, "m d"]:
+        """v[μ](x, t) at the measure's own tokens, or at other points.
+
+        `at` is None (own tokens), an array (m, d) of points of the same space, or `Points` when
+        the field is causal and needs the times of the places. On the sphere the result is tangent.
+
+        >>> import metastable as ms
+        >>> pair = ms.Points([[1.0, 0.0], [0.0, 1.0]])
+        >>> ms.SelfAttention(beta=0.0).velocity(pair).tolist()
+        [[0.0, 0.5], [0.5, 0.0]]
+        """
+        places = _places(measure, at)
+        vector = self.drift(measure, places, t, Dense() if sum is None else sum)
+        if vector.shape != places.points.shape:
+            raise ValueError(
+                f"the field must map tokens of dimension {measure.dim} to vectors of the same "
+                f"dimension; got {vector.shape[1]}: make value (or output times value) square."
+            )
+        return project(places.points, vector) if measure.on_sphere else vector
+
+    def __add__(self, other: Field) -> Superposition:
+        return Superposition((self, other))
+
+
+class Superposition(Field):
+    """The sum of several fields, v = v_1 + v_2 + …; write `a + b`."""
+
+    parts: tuple[Field, ...]
+
+    def __init__(self, parts: Any):
+        flat: list[Field] = []
+        for part in parts:
+            if not isinstance(part, Field):
+                raise ValueError(f"only fields add to fields; got {type(part).__name__}.")
+            flat += part.parts if isinstance(part, Superposition) else [part]
+        self.parts = tuple(flat)
+
+    @property
+    def clock(self) -> str | None:
+        names = dict.fromkeys(part.clock for part in self.parts if part.clock is not None)
+        return "+".join(names) or None
+
+    def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
+        total = self.parts[0].drift(measure, at, t, sum)
+        for part in self.parts[1:]:
+            total = total + part.drift(measure, at, t, sum)
+        return total
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(part) for part in self.parts)
+
+
+def _places(measure: Points, at: Any) -> Places:
+    if at is None:
+        return Places(measure.points, measure.positions, own=True)
+    if isinstance(at, Points):
+        points, times = at.points, at.times
+    else:
+        checks.finite_array("at", at, 2)
+        points, times = jnp.asarray(at, measure.points.dtype), None
+    if np.shape(points)[1] != measure.dim:
+        raise ValueError(
+            f"at must hold points of dimension {measure.dim}, like the tokens; got shape "
+            f"{np.shape(points)}."
+        )
+    return Places(retract(points) if measure.on_sphere else points, times)

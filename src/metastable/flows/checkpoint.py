@@ -1,0 +1,53 @@
+"""Resumable runs: the state between two segments, in one file without pickles."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable.numerics import jax
+
+__all__ = ["Checkpoint"]
+
+
+class Checkpoint:
+    """State of a run at `path` (an .npz file), bound to the run that wrote it by a fingerprint."""
+
+    def __init__(self, path: str | Path | None, identity: Any):
+        self.path = None if path is None else Path(path)
+        self.fingerprint = "" if path is None else _fingerprint(identity)
+
+    def load(self, fresh: dict[str, Any]) -> dict[str, Any]:
+        """The saved state, or `fresh` when there is none yet."""
+        if self.path is None or not self.path.exists():
+            return fresh
+        with np.load(self.path, allow_pickle=False) as stored:
+            if str(stored["fingerprint"]) != self.fingerprint:
+                raise ValueError(
+                    f"checkpoint {self.path} belongs to another run (other tokens, field, horizon, "
+                    "frames or stepper): choose another file or remove it."
+                )
+            leaves = [stored[f"leaf{k}"] for k in range(len(jax.tree.leaves(fresh)))]
+        return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
+
+    def save(self, state: dict[str, Any]) -> None:
+        if self.path is None:
+            return
+        leaves = {f"leaf{k}": leaf for k, leaf in enumerate(jax.tree.leaves(state))}
+        part = self.path.with_name(self.path.name + ".part")
+        with part.open("wb") as file:
+            np.savez(file, allow_pickle=False, fingerprint=self.fingerprint, **leaves)
+        os.replace(part, self.path)  # a crash leaves either the old state or the new one
+
+
+def _fingerprint(identity: Any) -> str:
+    leaves, structure = jax.tree.flatten(identity)
+    digest = hashlib.sha256(str(structure).encode())
+    for leaf in leaves:
+        array = np.asarray(leaf) if not callable(leaf) else np.frombuffer(b"callable", np.uint8)
+        digest.update(str((array.shape, array.dtype)).encode() + array.tobytes())
+    return digest.hexdigest()

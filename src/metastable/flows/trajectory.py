@@ -1,0 +1,165 @@
+"""The result of a flow: frames, clock, outcome and statistics."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastable.fields import Field
+from metastable.measures import Points
+from metastable.numerics import is_traced
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["Outcome", "Trajectory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended: a name for machines, a sentence with the remedy for people."""
+
+    name: str
+    message: str
+
+    @classmethod
+    def done(cls) -> Outcome:
+        return cls("done", "The run reached its horizon.")
+
+    @classmethod
+    def step_limit(cls, t: float, limit: int) -> Outcome:
+        return cls(
+            "step_limit",
+            f"The solver took {limit} steps and stood at t = {t:.6g}. Raise max_steps, loosen the "
+            "tolerance, or shorten the horizon.",
+        )
+
+    @classmethod
+    def blow_up(cls, t: float) -> Outcome:
+        return cls(
+            "blow_up",
+            f"Tokens left the range of floating point after t = {t:.6g}. Shorten the horizon, or "
+            "follow the rescaled tokens with Rescaled(...).",
+        )
+
+    @classmethod
+    def interrupted(cls, t: float) -> Outcome:
+        return cls(
+            "interrupted",
+            f"Interrupted at t = {t:.6g}; the frames so far are kept. Run again with a checkpoint "
+            "to go on.",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Trajectory:
+    """A measure moved through time.
+
+    - `times` (T,), in the time of `clock` ("SA", "USA", …): clocks of different fields differ.
+    - `frames`: T measures; `frames[-1]` is the last.
+    - `outcome`: how the run ended. Frames up to that moment are always kept.
+    - `statistics`: steps, evaluations, the sum used, norm drift, seconds.
+    - `field`: what moved the measure; None when read back from a file.
+    """
+
+    times: np.ndarray
+    frames: Sequence[Points]
+    clock: str
+    outcome: Outcome
+    statistics: Mapping[str, Any]
+    field: Field | None = None
+
+    @property
+    def points(self) -> Any:
+        """All frames in one array, shape (T, n, d); needs the same tokens in every frame."""
+        return np.stack([np.asarray(frame.points) for frame in self.frames])
+
+    def to_dataset(self) -> xarray.Dataset:
+        """An xarray dataset with dimensions time, token, axis.
+
+        A frame with fewer tokens than the first (after mergers) is padded with NaN and weight 0.
+        """
+        import xarray
+
+        first = self.frames[0]
+        count = max(frame.count for frame in self.frames)
+        tokens = np.full((len(self.frames), count, first.dim), np.nan)
+        weights = np.zeros((len(self.frames), count))
+        for k, frame in enumerate(self.frames):
+            tokens[k, : frame.count] = frame.points
+            weights[k, : frame.count] = frame.weights
+        data = {
+            "tokens": (("time", "token", "axis"), tokens),
+            "weights": (("time", "token"), weights),
+        }
+        if first.times is not None:
+            data["token_time"] = (("token",), np.asarray(first.times))
+        return xarray.Dataset(
+            data,
+            coords={"time": ("time", self.times, {"clock": self.clock})},
+            attrs={
+                "clock": self.clock,
+                "on_sphere": int(first.on_sphere),
+                "outcome": self.outcome.name,
+                "outcome_message": self.outcome.message,
+                "statistics": json.dumps(dict(self.statistics)),
+                "field": repr(self.field),
+            },
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write a Zarr store; refuses to write over anything that exists."""
+        path = Path(path)
+        if path.exists():
+            raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
+        self.to_dataset().to_zarr(path, mode="w-", consolidated=False)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read a trajectory written by `save`."""
+        import xarray
+
+        if not Path(path).is_dir():
+            raise ValueError(f"path must be a stored trajectory; nothing at {path}.")
+        data = xarray.load_dataset(path, engine="zarr", consolidated=False)
+        token_time = data["token_time"].values if "token_time" in data else None
+        on_sphere = bool(data.attrs["on_sphere"])
+        frames = []
+        for points, weights in zip(data["tokens"].values, data["weights"].values, strict=True):
+            kept = ~np.isnan(points[:, 0])
+            times = token_time if token_time is not None and kept.all() else None
+            frames.append(Points(points[kept], weights[kept], times, on_sphere=on_sphere))
+        return cls(
+            times=data["time"].values,
+            frames=tuple(frames),
+            clock=data.attrs["clock"],
+            outcome=Outcome(data.attrs["outcome"], data.attrs["outcome_message"]),
+            statistics=json.loads(data.attrs["statistics"]),
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Trajectory of {self.frames[0]!r}",
+            f"  field    {self.field!r}",
+            f"  time     {self.times[0]:g} to {self.times[-1]:g} ({self.clock} clock), "
+            f"{len(self.times)} frames",
+            f"  outcome  {self.outcome}",
+        ]
+        if not is_traced(self.frames[-1]):
+            shown = ("steps", "evaluations", "sum", "stepper", "max_norm_drift", "seconds")
+            pairs = [f"{k} {_short(self.statistics[k])}" for k in shown if k in self.statistics]
+            lines.append(f"  cost     {', '.join(pairs)}")
+        return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

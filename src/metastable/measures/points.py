@@ -1,0 +1,149 @@
+"""Weighted tokens: the empirical measure Σ_j w_j δ_{x_j} that attention sees and moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable import checks
+from metastable.numerics import is_traced, jnp
+from metastable.sphere import retract
+
+__all__ = ["Points"]
+
+
+class Points(eqx.Module):
+    """Tokens x_j with masses w_j: the probability measure μ = Σ_j w_j δ_{x_j}.
+
+    Tokens live on the unit sphere, or in R^d with `on_sphere=False`. Weights are normalised to sum
+    to 1; a token of weight 2/n acts exactly as two tokens at one place. `times` orders tokens for
+    causal attention and gives their positions to positional schemes; without it token i has
+    time i.
+
+    - `points`: (n, d); on the sphere each row must have norm 1 to 1e−6 and is then retracted
+      exactly. Use `from_array` to normalise arbitrary vectors.
+    - `weights`: (n,) nonnegative, or None for 1/n.
+    - `times`: (n,) or None.
+
+    >>> Points([[1.0, 0.0], [0.0, 1.0]], weights=[1, 3])
+    Points(2 tokens on the sphere S^1, masses 0.25 to 0.75)
+    """
+
+    points: Float[Array, "n d"]
+    weights: Float[Array, " n"]
+    times: Float[Array, " n"] | None
+    on_sphere: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        points: Any,
+        weights: Any = None,
+        times: Any = None,
+        *,
+        on_sphere: bool = True,
+        dtype: Any = jnp.float64,
+    ):
+        checks.finite_array("points", points, 2)
+        points = jnp.asarray(points, dtype)
+        count, dim = points.shape
+        if on_sphere:
+            if dim < 2:
+                raise ValueError(
+                    f"points on a sphere need at least 2 axes; got shape {points.shape}. "
+                    "Use on_sphere=False for tokens in R."
+                )
+            _check_unit(points)
+            points = retract(points)
+        if weights is None:
+            weights = jnp.full(count, 1.0 / count, dtype)
+        else:
+            _check_row("weights", weights, count)
+            weights = jnp.asarray(weights, dtype)
+            if not is_traced(weights) and (np.min(weights) < 0 or np.sum(weights) <= 0):
+                raise ValueError(
+                    "weights must be >= 0 with a positive sum; got smallest "
+                    f"{float(np.min(weights)):g} and sum {float(np.sum(weights)):g}."
+                )
+            weights = weights / jnp.sum(weights)
+        if times is not None:
+            _check_row("times", times, count)
+            times = jnp.asarray(times, dtype)
+        self.points, self.weights, self.times = points, weights, times
+        self.on_sphere = bool(on_sphere)
+
+    @property
+    def count(self) -> int:
+        """Number of tokens."""
+        return self.points.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the surrounding space."""
+        return self.points.shape[1]
+
+    @property
+    def positions(self) -> Float[Array, " n"]:
+        """Token times, or 0, 1, … when none were given."""
+        if self.times is not None:
+            return self.times
+        return jnp.arange(self.count, dtype=self.points.dtype)
+
+    @property
+    def angles(self) -> Float[Array, " n"]:
+        """Polar angles in (−π, π]; only on the circle."""
+        if self.dim != 2:
+            raise ValueError(f"angles exist in dimension 2 only; this measure has {self.dim}.")
+        return jnp.arctan2(self.points[:, 1], self.points[:, 0])
+
+    def at(self, points: Float[Array, "n d"]) -> Points:
+        """The same masses and times at other places (which must obey the same geometry)."""
+        return eqx.tree_at(lambda m: m.points, self, points)
+
+    def directions(self) -> Points:
+        """Tokens pushed to the sphere by x ↦ x/‖x‖."""
+        return _set_geometry(self.at(retract(self.points)), on_sphere=True)
+
+    def euclidean(self) -> Points:
+        """The same tokens, free to move in R^d."""
+        return _set_geometry(self, on_sphere=False)
+
+    def __repr__(self) -> str:
+        where = f"on the sphere S^{self.dim - 1}" if self.on_sphere else f"in R^{self.dim}"
+        if is_traced(self.weights):
+            return f"Points({self.count} tokens {where})"
+        low, high = float(np.min(self.weights)), float(np.max(self.weights))
+        masses = (
+            f"mass {low:.3g} each" if np.isclose(low, high) else f"masses {low:.3g} to {high:.3g}"
+        )
+        return f"Points({self.count} tokens {where}, {masses})"
+
+
+def _set_geometry(measure: Points, *, on_sphere: bool) -> Points:
+    fresh = object.__new__(Points)
+    for name in ("points", "weights", "times"):
+        object.__setattr__(fresh, name, getattr(measure, name))
+    object.__setattr__(fresh, "on_sphere", on_sphere)
+    return fresh
+
+
+def _check_unit(points: Array) -> None:
+    if is_traced(points):
+        return
+    norms = np.linalg.norm(np.asarray(points), axis=1)
+    worst = int(np.argmax(np.abs(norms - 1)))
+    if abs(norms[worst] - 1) > 1e-6:
+        raise ValueError(
+            f"points on the sphere must have norm 1; row {worst} has norm {norms[worst]:.6g}. "
+            "Use from_array(...) to normalise, or on_sphere=False for tokens in R^d."
+        )
+
+
+def _check_row(name: str, value: Any, count: int) -> None:
+    checks.finite_array(name, value, 1)
+    if np.shape(value) != (count,):
+        raise ValueError(
+            f"{name} must have one entry per token ({count}); got shape {np.shape(value)}."
+        )

@@ -1,0 +1,209 @@
+"""Initial measures: the ways to place tokens before attention moves them.
+
+Every random start takes an integer `seed` and gives the same tokens on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metastable import checks
+from metastable.measures.points import Points
+from metastable.numerics import jax, jnp
+from metastable.sphere import retract, uniform_points
+
+__all__ = [
+    "caps",
+    "from_array",
+    "gaussian_points",
+    "orthogonal",
+    "planted",
+    "polygon",
+    "positional",
+    "simplex",
+    "uniform",
+    "von_mises_fisher",
+]
+
+
+def uniform(tokens: int, dim: int, seed: int = 0) -> Points:
+    """Independent uniform tokens on S^{dim−1}.
+
+    >>> uniform(tokens=2000, dim=2, seed=0)
+    Points(2000 tokens on the sphere S^1, mass 0.0005 each)
+    """
+    _check_size(tokens, dim)
+    return Points(uniform_points(_key(seed), tokens, dim))
+
+
+def orthogonal(tokens: int, dim: int, seed: int | None = None) -> Points:
+    """Pairwise orthogonal tokens (tokens ≤ dim): coordinate axes, or a random frame with a seed."""
+    _check_size(tokens, dim)
+    if tokens > dim:
+        raise ValueError(
+            f"orthogonal tokens need tokens <= dim; got {tokens} tokens in dimension {dim}."
+        )
+    if seed is None:
+        return Points(jnp.eye(tokens, dim))
+    frame, upper = jnp.linalg.qr(jax.random.normal(_key(seed), (dim, tokens)))
+    return Points((frame * jnp.sign(jnp.diag(upper))).T)
+
+
+def von_mises_fisher(tokens: int, centre: Any, concentration: float, seed: int = 0) -> Points:
+    """Independent tokens of density ∝ e^{κ⟨x,centre⟩} on the sphere.
+
+    The inner product with the centre is drawn by Wood's rejection scheme (Comm. Statist. 23,
+    1994), exact for every dimension and concentration κ ≥ 0.
+    """
+    checks.finite_array("centre", centre, 1)
+    checks.nonnegative("concentration", concentration)
+    centre = np.asarray(centre, float)
+    dim = centre.size
+    _check_size(tokens, dim)
+    if np.linalg.norm(centre) == 0:
+        raise ValueError("centre must be a nonzero vector; got zeros.")
+    centre = centre / np.linalg.norm(centre)
+    random = np.random.default_rng(checks.integer("seed", seed, 0))
+    along = _vmf_heights(random, tokens, dim, float(concentration))
+    across = random.standard_normal((tokens, dim))
+    across -= np.outer(across @ centre, centre)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    radius = np.sqrt(np.maximum(1 - along**2, 0))
+    return Points(retract(jnp.asarray(along[:, None] * centre + radius[:, None] * across)))
+
+
+def _vmf_heights(random: np.random.Generator, count: int, dim: int, kappa: float) -> np.ndarray:
+    # b is the root of Wood's envelope, written so that nothing cancels as kappa grows.
+    b = (dim - 1) / (2 * kappa + np.hypot(2 * kappa, dim - 1))
+    x0 = (1 - b) / (1 + b)
+    # log(1 - x0^2) = log(4b/(1+b)^2) stays exact where 1 - x0^2 would round to zero.
+    offset = kappa * x0 + (dim - 1) * np.log(4 * b / (1 + b) ** 2)
+    heights = np.empty(0)
+    while heights.size < count:
+        z = random.beta((dim - 1) / 2, (dim - 1) / 2, 2 * count)
+        w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
+        accept = kappa * w + (dim - 1) * np.log1p(-x0 * w) - offset >= np.log(
+            random.uniform(size=2 * count)
+        )
+        heights = np.concatenate([heights, w[accept]])
+    return heights[:count]
+
+
+def planted(
+    tokens: int, dim: int, clusters: int, concentration: float = 100.0, seed: int = 0
+) -> Points:
+    """Tokens in `clusters` von Mises–Fisher bumps around uniformly drawn centres, equal shares."""
+    _check_size(tokens, dim)
+    checks.integer("clusters", clusters, 1)
+    if clusters > tokens:
+        raise ValueError(f"clusters must be <= tokens ({tokens}); got {clusters}.")
+    centres = np.asarray(uniform_points(_key(seed), clusters, dim))
+    shares = np.diff(np.linspace(0, tokens, clusters + 1).astype(int))
+    parts = [
+        von_mises_fisher(int(share), centre, concentration, seed=seed + 1 + k).points
+        for k, (share, centre) in enumerate(zip(shares, centres, strict=True))
+    ]
+    return Points(jnp.concatenate(parts))
+
+
+def caps(tokens_per_cap: int, centres: Any, radius: float, seed: int = 0) -> Points:
+    """Uniform tokens in spherical caps of angular `radius` around each centre (a row each)."""
+    checks.integer("tokens_per_cap", tokens_per_cap, 1)
+    checks.finite_array("centres", centres, 2)
+    checks.positive("radius", radius)
+    centres = np.asarray(from_array(centres).points)
+    count, dim = centres.shape
+    if radius > np.pi:
+        raise ValueError(f"radius is an angle and must be <= pi; got {radius}.")
+    random = np.random.default_rng(checks.integer("seed", seed, 0))
+    # The angle from the centre has density sin^{d-2}; invert its distribution on a fine table.
+    grid = np.linspace(0, radius, 4097)
+    mass = np.concatenate([[0], np.cumsum(_midpoints(np.sin(grid) ** (dim - 2)))])
+    angles = np.interp(random.uniform(size=(count, tokens_per_cap)), mass / mass[-1], grid)
+    across = random.standard_normal((count, tokens_per_cap, dim))
+    across -= np.einsum("ktd,kd->kt", across, centres)[..., None] * centres[:, None]
+    across /= np.linalg.norm(across, axis=-1, keepdims=True)
+    points = np.cos(angles)[..., None] * centres[:, None] + np.sin(angles)[..., None] * across
+    return Points(retract(jnp.asarray(points.reshape(-1, dim))))
+
+
+def _midpoints(values: np.ndarray) -> np.ndarray:
+    return 0.5 * (values[1:] + values[:-1])
+
+
+def polygon(tokens: int, dim: int = 2) -> Points:
+    """The regular polygon on the circle (first two axes of R^dim)."""
+    _check_size(tokens, dim)
+    theta = 2 * jnp.pi * jnp.arange(tokens) / tokens
+    flat = jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1)
+    return Points(retract(jnp.pad(flat, ((0, 0), (0, dim - 2)))))
+
+
+def simplex(dim: int) -> Points:
+    """The regular simplex: dim + 1 tokens on S^{dim−1} with all inner products −1/dim."""
+    _check_size(dim + 1, dim)
+    corners = np.eye(dim + 1) - 1 / (dim + 1)
+    basis = np.linalg.svd(corners)[2][:dim]
+    return Points(retract(jnp.asarray(corners @ basis.T)))
+
+
+def gaussian_points(tokens: int, dim: int, scale: float = 1.0, seed: int = 0) -> Points:
+    """Independent N(0, scale² I) tokens in R^dim, for pure attention without normalisation."""
+    checks.integer("tokens", tokens, 1)
+    checks.integer("dim", dim, 1)
+    checks.positive("scale", scale)
+    draw = jax.random.normal(_key(seed), (tokens, dim), dtype=jnp.float64)
+    return Points(scale * draw, on_sphere=False)
+
+
+def from_array(array: Any, weights: Any = None, times: Any = None) -> Points:
+    """Embeddings (n, d) pushed to the sphere by x ↦ x/‖x‖; zero rows are refused.
+
+    >>> from_array([[3.0, 4.0], [0.0, 2.0]]).points.tolist()
+    [[0.6, 0.8], [0.0, 1.0]]
+    """
+    checks.finite_array("array", array, 2)
+    array = jnp.asarray(array, jnp.float64)
+    norms = np.linalg.norm(np.asarray(array), axis=1)
+    if np.min(norms) == 0:
+        raise ValueError(
+            f"array must have no zero row (a zero vector has no direction); row "
+            f"{int(np.argmin(norms))} is zero: drop it."
+        )
+    return Points(retract(array), weights, times)
+
+
+def positional(words: Any, base: float = 10000.0) -> Points:
+    """Token embeddings with sinusoidal positions, x_i = p_i + w_i, normalised to the sphere.
+
+    (p_i)_{2k} = sin(i/M^{2k/d}), (p_i)_{2k+1} = cos(i/M^{2k/d}), k = 0, …, d/2 − 1, M = `base`.
+    The slides start k at 1, which leaves the two fastest coordinates without a position.
+    """
+    checks.finite_array("words", words, 2)
+    checks.positive("base", base)
+    words = jnp.asarray(words, jnp.float64)
+    count, dim = words.shape
+    return from_array(words + encoding(count, dim, base), times=jnp.arange(count))
+
+
+def encoding(tokens: int, dim: int, base: float = 10000.0) -> jax.Array:
+    """The sinusoidal positions p_i alone, shape (tokens, dim)."""
+    k = jnp.arange(dim) // 2
+    phase = jnp.arange(tokens)[:, None] / base ** (2 * k / dim)
+    return jnp.where(jnp.arange(dim) % 2 == 0, jnp.sin(phase), jnp.cos(phase))
+
+
+def _key(seed: int) -> jax.Array:
+    return jax.random.key(checks.integer("seed", seed, 0))
+
+
+def _check_size(tokens: int, dim: int) -> None:
+    checks.integer("tokens", tokens, 1)
+    checks.integer("dim", dim, 2, "The sphere of R^1 is two points and nothing moves on it.")
+    checks.fits_memory(
+        f"a start with {tokens} tokens in dimension {dim}",
+        3.0 * tokens * dim,
+        "use fewer tokens or a smaller dim",
+    )
