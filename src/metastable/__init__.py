@@ -6,41 +6,86 @@ A token is a particle, depth is time, a prompt is a measure, attention is the fi
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public names are imported on first use, so that `metastable --help` need not load JAX.
-_HOME = {
-    "metastable.measures": """Points caps from_array gaussian_points orthogonal planted polygon
-        positional simplex uniform von_mises_fisher""",
-    "metastable.fields": """Alibi Block DepthSqrt FeedForward Field Gain Krause Kuramoto L2Attention
-        Mix MultiHead NGPT Noise PeriNorm PostNorm Potential PreNorm Rescaled Rope Schedule
-        SelfAttention SinkhornAttention Window""",
+if TYPE_CHECKING:
+    from metastable.fields import NGPT as NGPT
+    from metastable.fields import Alibi as Alibi
+    from metastable.fields import Block as Block
+    from metastable.fields import DepthSqrt as DepthSqrt
+    from metastable.fields import FeedForward as FeedForward
+    from metastable.fields import Field as Field
+    from metastable.fields import Gain as Gain
+    from metastable.fields import Krause as Krause
+    from metastable.fields import Kuramoto as Kuramoto
+    from metastable.fields import L2Attention as L2Attention
+    from metastable.fields import Mix as Mix
+    from metastable.fields import MultiHead as MultiHead
+    from metastable.fields import Noise as Noise
+    from metastable.fields import PeriNorm as PeriNorm
+    from metastable.fields import PostNorm as PostNorm
+    from metastable.fields import Potential as Potential
+    from metastable.fields import PreNorm as PreNorm
+    from metastable.fields import Rescaled as Rescaled
+    from metastable.fields import Rope as Rope
+    from metastable.fields import Schedule as Schedule
+    from metastable.fields import SelfAttention as SelfAttention
+    from metastable.fields import SinkhornAttention as SinkhornAttention
+    from metastable.fields import Window as Window
+    from metastable.fields.sums import Dense as Dense
+    from metastable.flows import Adaptive as Adaptive
+    from metastable.flows import Fixed as Fixed
+    from metastable.flows import Geodesic as Geodesic
+    from metastable.flows import Outcome as Outcome
+    from metastable.flows import Trajectory as Trajectory
+    from metastable.flows import flow as flow
+    from metastable.flows import layers as layers
+    from metastable.measures import Points as Points
+    from metastable.measures import caps as caps
+    from metastable.measures import from_array as from_array
+    from metastable.measures import gaussian_points as gaussian_points
+    from metastable.measures import orthogonal as orthogonal
+    from metastable.measures import planted as planted
+    from metastable.measures import polygon as polygon
+    from metastable.measures import positional as positional
+    from metastable.measures import simplex as simplex
+    from metastable.measures import uniform as uniform
+    from metastable.measures import von_mises_fisher as von_mises_fisher
+    from metastable.observe import clusters as clusters
+    from metastable.observe import effective_rank as effective_rank
+    from metastable.observe import energy as energy
+    from metastable.observe import similarity as similarity
+
+# Where each public name lives. They are imported on first use, so that `metastable --help` answers
+# without loading JAX; a test holds this table and the imports above together.
+_HOMES = {
+    "metastable.measures": (
+        "Points caps from_array gaussian_points orthogonal planted polygon positional simplex "
+        "uniform von_mises_fisher"
+    ),
+    "metastable.fields": (
+        "Alibi Block DepthSqrt FeedForward Field Gain Krause Kuramoto L2Attention Mix MultiHead "
+        "NGPT Noise PeriNorm PostNorm Potential PreNorm Rescaled Rope Schedule SelfAttention "
+        "SinkhornAttention Window"
+    ),
     "metastable.fields.sums": "Dense",
     "metastable.flows": "Adaptive Fixed Geodesic Outcome Trajectory flow layers",
     "metastable.observe": "clusters effective_rank energy similarity",
 }
-_WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["__version__", *sorted(_WHERE)]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str):
-    if name not in _WHERE:
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
         raise AttributeError(f"module 'metastable' has no attribute {name!r}")
-    value = getattr(import_module(_WHERE[name]), name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-if TYPE_CHECKING:
-    from metastable.fields import *
-    from metastable.fields.sums import Dense as Dense
-    from metastable.flows import *
-    from metastable.measures import *
-    from metastable.observe import *

@@ -59,7 +59,7 @@ def finite_array(name: str, value: Any, ndim: int) -> None:
     if not is_traced(value) and not np.isfinite(np.asarray(value)).all():
         row = int(np.argwhere(~np.isfinite(np.asarray(value)))[0][0])
         raise ValueError(
-            f"{name} must be finite; got NaN or infinity first at row {row}: drop or repair that row."
+            f"{name} must be finite; got NaN or infinity first at row {row}: drop or repair it."
         )
 
 
@@ -82,8 +82,9 @@ def fits_memory(what: str, numbers: float, remedy: str) -> None:
 
 
 def _bytes(count: float) -> str:
-    power = min(int(math.log(max(count, 1.0), 1024)), 8)
-    return f"{count / 1024**power:.1f} {['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB'][power]}"
+    units = "B KiB MiB GiB TiB PiB EiB ZiB YiB".split()
+    power = min(int(math.log(max(count, 1.0), 1024)), len(units) - 1)
+    return f"{count / 1024**power:.1f} {units[power]}"
 
 
 def _hint(remedy: str) -> str:

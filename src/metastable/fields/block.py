@@ -170,8 +170,8 @@ class Block(Field):
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         if measure.on_sphere and self.placement.moves_radius:
             raise ValueError(
-                f"{type(self.placement).__name__} moves the radius of tokens, and these are held on "
-                "the sphere: start from tokens.euclidean()."
+                f"{type(self.placement).__name__} moves the radius of tokens, and these are held "
+                "on the sphere: start from tokens.euclidean()."
             )
         radius = jnp.linalg.norm(at.points, axis=1, keepdims=True)
         theta = at.points / radius

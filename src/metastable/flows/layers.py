@@ -45,7 +45,7 @@ def layers(
     checks.positive("step", step)
     kept = depth + 1 if frames is None else min(checks.integer("frames", frames, 2), depth + 1)
     sum = Dense() if sum is None else sum
-    jax.eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
+    eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
         f"keeping {kept} layers of {measure.count} tokens in dimension {measure.dim}",
         2.0 * kept * measure.points.size,

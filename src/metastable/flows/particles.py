@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import diffrax
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
@@ -60,7 +61,7 @@ def flow(
     times = frame_times(frames, float(horizon))
     sum = Dense() if sum is None else sum
     # Shapes and geometry are checked here, abstractly, before anything is allocated or compiled.
-    jax.eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
+    eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
         f"keeping {times.size} frames of {measure.count} tokens in dimension {measure.dim}",
         2.0 * times.size * measure.points.size,
@@ -129,8 +130,12 @@ class Deterministic(Job):
         held = self.measure.on_sphere
         here = retract if held else (lambda y: y)
 
+        # A segment ends where the field switches: its last stage must see the field before.
+        last = jnp.nextafter(ts[-1], t0)
+
         def velocity(t, y, job):
-            return job.field.velocity(job.measure.at(here(y)), t=t, sum=job.sum)
+            now = jnp.minimum(t, last)
+            return job.field.velocity(job.measure.at(here(y)), t=now, sum=job.sum)
 
         solver = self.stepper.solver
         solution: Any = diffrax.diffeqsolve(

@@ -127,6 +127,8 @@ def _attend(kernel: Kernel, values: Array, block: int) -> tuple[Array, Array]:
         m = left.shape[0]
         start = jnp.full(m, -jnp.inf), jnp.zeros(m), jnp.zeros((m, values.shape[-1]))
         (top, mass, mean), _ = jax.lax.scan(step, start, (right, values, column, times))
+        # A row that sees no mass (hidden or padded) has mean 0, and a finite derivative.
+        mass = jnp.where(mass > 0, mass, 1.0)
         return top + jnp.log(mass), mean / mass[:, None]
 
     log_mass, mean = _over_rows(rows, kernel.left, row_times if kernel.biases else None, size=block)

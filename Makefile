@@ -1,0 +1,45 @@
+# Two commands on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check claims bench clean
+
+.venv/core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --constraint constraints.txt --editable .
+	touch $@
+
+.venv/dev: .venv/core
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+.venv/docs: .venv/dev
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+## The main job: a circle and a sphere of tokens, from uniform to clusters, with an HTML report.
+demo: .venv/core
+	$(BIN)/python examples/demo.py out/demo
+
+## Everything that must pass: units, exact systems, properties, docstrings, examples.
+test: .venv/dev
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not claim'
+
+## Style, types, and the documentation's own build.
+check: .venv/docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+
+## The slow checks of theorems against runs.
+claims: .venv/dev
+	$(BIN)/python -m pytest -n 2 -m claim
+
+## Speed against peers, as ratios within one run.
+bench: .venv/dev
+	$(BIN)/python benchmarks/run.py all
+
+clean:
+	rm -rf .venv out build dist docs/_build

@@ -1,0 +1,150 @@
+"""The command line: parses, calls, prints. It owns no mathematics.
+
+Numerical modules are imported inside the commands, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["main"]
+
+app = typer.Typer(
+    name="metastable",
+    help="A laboratory for transformers seen as interacting particles.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def main() -> None:
+    """Run the command line: 0 done, 1 failed, 2 bad input (one line), 130 interrupted."""
+    try:
+        code = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        _refuse("interrupted", 130)
+    except typer.Abort:
+        _refuse("interrupted", 130)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        if isinstance(error, ValueError | OSError):
+            _refuse(str(error), 2)
+        format_message = getattr(error, "format_message", None)
+        if format_message is None:
+            raise
+        _refuse(format_message() + _received(format_message()), 2)
+    else:
+        sys.exit(code or 0)
+
+
+def _received(message: str) -> str:
+    """The value that stood behind the option a parser complains about."""
+    for option, value in zip(sys.argv, sys.argv[1:], strict=False):
+        if option.startswith("--") and f"'{option}'" in message:
+            return f"; got {value!r}."
+    return ""
+
+
+def _refuse(message: str, code: int) -> None:
+    print("metastable: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    spec: Annotated[str | None, typer.Argument(metavar="[SPEC.toml]")] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Dimension d of the space; tokens on S^{d-1}.")
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
+    beta: Annotated[float | None, typer.Option(help="Inverse temperature, >= 0.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the start and of the noise.")] = None,
+    horizon: Annotated[float | None, typer.Option(help="Final time, in the field's clock.")] = None,
+    unnormalized: Annotated[
+        bool, typer.Option("--unnormalized", help="USA instead of SA.")
+    ] = False,
+    noise: Annotated[
+        float | None, typer.Option(help="Add noise of inverse strength KAPPA.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the spec.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="New folder for the result.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run one flow; print its summary, and keep it in a folder with --out.
+
+    Without SPEC: uniform tokens under self-attention, from the options. The same command run again
+    on a folder whose run was cut short goes on where it stopped.
+    """
+    from metastable.results import run_and_keep
+    from metastable.spec import load_experiment
+
+    overrides: dict[str, Any] = {
+        "measure.dim": dim,
+        "measure.tokens": tokens,
+        "measure.seed": seed,
+        "field.beta": beta,
+        "flow.horizon": horizon,
+        "flow.seed": seed,
+        "field.normalized": False if unnormalized else None,
+    }
+    overrides = {key: value for key, value in overrides.items() if value is not None}
+    overrides |= dict(_setting(text) for text in set_ or [])
+    experiment = load_experiment(spec, overrides, noise)
+    result, summary = run_and_keep(experiment, out)
+    if as_json:
+        print(json.dumps(summary))
+    else:
+        from metastable.report.text import print_run
+
+        print_run(result, summary)
+    if result.outcome.name == "interrupted":
+        raise typer.Exit(130)
+    if result.outcome.name != "done":
+        raise typer.Exit(1)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"--set must be KEY=VALUE, such as field.beta=9; got {text!r}.")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value  # a bare word is a string
+
+
+@app.command()
+def doctor(as_json: Json = False, debug: Debug = False) -> None:
+    """Versions, devices, and a self-check of the numerics."""
+    from metastable.doctor import examine
+
+    report = examine()
+    if as_json:
+        print(json.dumps(report))
+    else:
+        from metastable.report.text import print_doctor
+
+        print_doctor(report)
+    if not report["healthy"]:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A whole experiment: from its spec to its trajectory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import diffrax
+
+from metastable import checks, spec
+from metastable.fields import Block, Field, Rescaled, Superposition
+from metastable.fields.build import build_field
+from metastable.flows.layers import layers
+from metastable.flows.particles import flow
+from metastable.flows.steppers import Adaptive, Fixed, Geodesic
+from metastable.flows.trajectory import Trajectory
+from metastable.measures import Points
+from metastable.measures.build import build_measure
+from metastable.numerics import jax
+
+__all__ = ["build_start", "run_experiment"]
+
+
+def build_start(experiment: spec.Experiment) -> tuple[Points, Field]:
+    """The measure and the field of a spec, checked against each other; nothing moves yet."""
+    _check_size(experiment.measure, experiment.flow.frames)
+    measure = build_measure(experiment.measure)
+    field = build_field(experiment.field, measure.dim)
+    if needs_space(field):
+        measure = measure.euclidean()
+    jax.eval_shape(lambda m, f: f.velocity(m, t=0.0), measure, field)
+    return measure, field
+
+
+def run_experiment(
+    experiment: spec.Experiment,
+    *,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+) -> Trajectory:
+    """Build the measure and the field of a spec and run its flow."""
+    measure, field = build_start(experiment)
+    how = experiment.flow
+    if isinstance(how.stepper, spec.LayersSpec):
+        depth = max(round(how.horizon / how.stepper.step), 1)
+        return layers(measure, field, depth, how.stepper.step, frames=how.frames)
+    return flow(
+        measure,
+        field,
+        how.horizon,
+        stepper=_stepper(how.stepper),
+        frames=how.frames,
+        seed=how.seed,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
+
+
+def needs_space(field: Field) -> bool:
+    """Whether a field moves tokens off the sphere: pure attention, and placements with a radius."""
+    if isinstance(field, Superposition):
+        return any(needs_space(part) for part in field.parts)
+    return isinstance(field, Rescaled) or (
+        isinstance(field, Block) and field.placement.moves_radius
+    )
+
+
+def _check_size(measure: Any, frames: int) -> None:
+    """Refuse what cannot fit before a single token is drawn."""
+    tokens, dim = getattr(measure, "tokens", 0), getattr(measure, "dim", 0)
+    checks.fits_memory(
+        f"keeping {frames} frames of {tokens} tokens in dimension {dim}",
+        2.0 * frames * tokens * dim,
+        "ask for fewer tokens, a smaller dim or fewer frames",
+    )
+
+
+def _stepper(described: Any) -> Adaptive | Fixed | Geodesic | None:
+    if isinstance(described, spec.AdaptiveSpec):
+        return Adaptive(described.rtol, described.atol, max_steps=described.max_steps)
+    if isinstance(described, spec.EulerSpec):
+        return Fixed(described.step, diffrax.Euler())
+    if isinstance(described, spec.GeodesicSpec):
+        return Geodesic(described.step)
+    return None

@@ -1,0 +1,42 @@
+"""Measures from their specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from metastable import spec
+from metastable.measures import starts
+from metastable.measures.points import Points
+
+__all__ = ["build_measure"]
+
+
+def build_measure(described: spec.Measure) -> Points:
+    """The initial measure a spec describes."""
+    if isinstance(described, spec.Tokens):
+        return _tokens(described)
+    arguments = described.model_dump(exclude={"kind"})
+    return getattr(starts, described.kind)(**arguments)
+
+
+def _tokens(described: spec.Tokens) -> Points:
+    if (described.points is None) == (described.file is None):
+        raise ValueError("measure.points or measure.file: exactly one of the two must be given.")
+    if described.file is not None:
+        try:
+            points = np.load(Path(described.file), allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"measure.file must be a NumPy array file (.npy, no pickle); got {described.file} "
+                f"({error})."
+            ) from None
+    else:
+        points = np.asarray(described.points)
+    if described.euclidean:
+        return Points(points, described.weights, described.times, on_sphere=False)
+    if described.positional:
+        placed = starts.positional(points)
+        return Points(placed.points, described.weights, placed.times)
+    return starts.from_array(points, described.weights, described.times)

@@ -1,0 +1,98 @@
+"""The numbers a run is reported by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metastable.fields import Field, SelfAttention, Superposition
+from metastable.flows import Trajectory
+from metastable.observe.clusters import clusters
+from metastable.observe.energy import energy
+
+__all__ = ["attention_of", "energy_series", "summarize"]
+
+
+def attention_of(field: Field | None) -> SelfAttention | None:
+    """The single self-attention inside a field, if there is exactly one (noise may join it)."""
+    parts = field.parts if isinstance(field, Superposition) else (field,)
+    found = [part for part in parts if isinstance(part, SelfAttention)]
+    return found[0] if len(found) == 1 else None
+
+
+def energy_series(run: Trajectory) -> np.ndarray | None:
+    """2βe^{−β}E_β of every frame (½‖Σwx‖² at β = 0), or None without an inverse temperature.
+
+    For V = QᵀK symmetric it is that field's own energy, with ⟨Vx,y⟩ in the exponent, unscaled.
+    """
+    attention = attention_of(run.field)
+    if attention is None or not run.frames[0].on_sphere:
+        return None
+    beta, form = float(attention.beta), _form(attention)
+    return np.array(
+        [float(energy(frame, beta, form, scaled=form is None and beta > 0)) for frame in run.frames]
+    )
+
+
+def _form(attention: SelfAttention) -> np.ndarray | None:
+    query, key, value = attention.query, attention.key, attention.value
+    if value is None or value.ndim == 0:
+        return None
+    eye = np.eye(value.shape[1])
+    q = eye if query is None else np.asarray(query) * (eye if query.ndim == 0 else 1.0)
+    k = eye if key is None else np.asarray(key) * (eye if key.ndim == 0 else 1.0)
+    form = q.T @ k
+    matches = form.shape == value.shape and np.allclose(form, value, rtol=0, atol=1e-12)
+    return form if matches and np.allclose(form, form.T, rtol=0, atol=1e-12) else None
+
+
+def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
+    """What `metastable run --json` prints, the output folder aside.
+
+    `clusters` counts by linkage at the default angle (see `clusters`). `energy_monotone` says
+    whether the energy never fell (V attracts) or never rose (V = −I, repulsion) between frames,
+    to 1e−12 of its size; energies are E_β itself, null where e^β overflows.
+    """
+    attention = attention_of(run.field)
+    beta = None if attention is None else float(attention.beta)
+    series = energy_series(run)
+    factor = 1.0
+    if beta and attention is not None and _form(attention) is None:
+        factor = np.exp(beta) / (2 * beta) if beta < 700 else np.inf
+    energies = None if series is None else series * factor
+    ends = [None, None]
+    if energies is not None and np.isfinite(energies).all():
+        ends = [float(energies[0]), float(energies[-1])]
+    counts = [
+        [float(t), clusters(frame, beta).count]
+        for t, frame in zip(run.times, run.frames, strict=True)
+    ]
+    return {
+        "outcome": run.outcome.name,
+        "message": run.outcome.message,
+        "clock": run.clock,
+        "reached": float(run.times[-1]),
+        "tokens": run.frames[0].count,
+        "dim": run.frames[0].dim,
+        "beta": beta,
+        "seed": seed,
+        "clusters": counts,
+        "energy_first": ends[0],
+        "energy_last": ends[1],
+        "energy_monotone": None if series is None else _monotone(series, attention),
+        "max_norm_drift": run.statistics.get("max_norm_drift"),
+        "step_norm_drift": run.statistics.get("step_norm_drift"),
+        "steps": run.statistics.get("steps"),
+        "evaluations": run.statistics.get("evaluations"),
+        "sum": run.statistics.get("sum"),
+        "stepper": run.statistics.get("stepper"),
+        "seconds": run.statistics.get("seconds"),
+    }
+
+
+def _monotone(series: np.ndarray, attention: SelfAttention | None) -> bool:
+    value = None if attention is None else attention.value
+    repulsive = value is not None and value.ndim == 0 and float(value) < 0
+    change = -np.diff(series) if repulsive else np.diff(series)
+    return bool((change >= -1e-12 * np.abs(series).max()).all())

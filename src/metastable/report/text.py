@@ -1,0 +1,55 @@
+"""Results on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from metastable.flows import Trajectory
+
+__all__ = ["print_doctor", "print_run"]
+
+
+def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
+    """The trajectory's own block, then energy and cluster counts."""
+    console = Console()
+    console.print(repr(run), highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    table.add_column(f"time ({run.clock} clock)", justify="right")
+    table.add_column("clusters", justify="right")
+    for time, count in _changes(summary["clusters"]):
+        table.add_row(f"{time:.4g}", str(count))
+    console.print(table)
+    if summary["energy_first"] is not None:
+        console.print(
+            f"energy {summary['energy_first']:.6g} → {summary['energy_last']:.6g}, "
+            f"{'monotone' if summary['energy_monotone'] else 'not monotone'}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if summary["out"]:
+        console.print(f"kept in {summary['out']}", highlight=False, soft_wrap=True)
+
+
+def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float, int]]:
+    """The first and last count, and those in between where it changed."""
+    kept = [
+        (time, int(count))
+        for k, (time, count) in enumerate(counts)
+        if k in (0, len(counts) - 1) or count != counts[k - 1][1]
+    ]
+    return kept if len(kept) <= most else [*kept[: most // 2], *kept[-(most // 2) :]]
+
+
+def print_doctor(report: dict[str, Any]) -> None:
+    """Versions, devices, and one line per check."""
+    console = Console()
+    for name, version in report["versions"].items():
+        console.print(f"{name:<12} {version}", highlight=False, soft_wrap=True)
+    console.print(f"{'platform':<12} {report['platform']}", highlight=False, soft_wrap=True)
+    console.print(f"{'devices':<12} {', '.join(report['devices'])}", highlight=False, soft_wrap=True)
+    for name, passed in report["checks"].items():
+        mark = "[green]ok[/]  " if passed else "[red]FAIL[/]"
+        console.print(f"{mark}  {name}", highlight=False, soft_wrap=True)

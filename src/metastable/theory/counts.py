@@ -1,0 +1,266 @@
+"""How many clusters form first, and where: the exit from the uniform measure.
+
+n independent uniform tokens start with random harmonic amplitudes of variance 1/n, and each grows
+at its own rate λ_ℓ. The best mode gains only n^{(λ_1st−λ_2nd)/(2λ_1st)} over the next, so the
+prediction is a distribution of counts, not an integer. A cluster is a maximum of the potential
+Σ_j w_j e^{β⟨x,x_j⟩}, not of the density, whose high modes are noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metastable.harmonics import (
+    convolve,
+    fourier_coefficients,
+    harmonic_coefficients,
+    values_on_circle,
+    values_on_sphere,
+)
+from metastable.maxima import Maxima, find_maxima
+from metastable.theory.bessel import bessel_ratio
+from metastable.theory.spectrum import dominant_mode, exit_time, growth_rates
+
+__all__ = [
+    "CountDistribution",
+    "count_distribution",
+    "expected_count",
+    "predicted_angles",
+    "total_variation",
+]
+
+
+@dataclass(frozen=True)
+class CountDistribution:
+    """Probabilities of cluster counts, from a number of random starts.
+
+    `standard_error` is that of `mean`, from the finite number of samples.
+    """
+
+    counts: Mapping[int, float]
+    mean: float
+    standard_error: float
+
+
+def count_distribution(
+    beta: float,
+    dim: int,
+    tokens: int,
+    *,
+    later: float = 0.0,
+    normalized: bool = True,
+    samples: int = 2000,
+    seed: int = 0,
+) -> CountDistribution:
+    """Distribution of the number of clusters at t_exit + `later` from n independent uniform tokens.
+
+    1. Amplitudes a_{ℓm} of variance 1/n, Gaussian (the limit of many tokens), grow as e^{λ_ℓ t}.
+    2. They stop at t_exit = ln n/(2λ_max), or before, at the fold: to first order tokens move
+       from q to q + ∇φ(q) with −Δφ = δ = Σ (e^{λ_ℓ t} − 1) a_{ℓm} Y_{ℓm}, whose Jacobian 1 − δ
+       vanishes where δ reaches 1. The true flow is one-to-one, so linear growth ends there.
+    3. At `later` = 0 the maxima of the potential (degree ℓ times I_{ℓ+ν}/I_ν) are counted.
+       For `later` > 0 each maximum becomes a point with the mass of its basin, these few points
+       move by the exact field for that time, and the maxima of their potential are counted.
+
+    Derived here. Against 500 simulated starts on the circle (n = 1000; β = 5, 7, 10) the total
+    variation distance is below 0.05 at exit and 8 units later. `later` is on the SA clock, or on
+    the USA clock if not `normalized`; the count at exit is the same for both. `dim` 2 or 3.
+
+    >>> prediction = count_distribution(5.0, 2, 1000, samples=500)
+    >>> max(prediction.counts, key=prediction.counts.get)
+    3
+    """
+    _require(beta, dim)
+    if not 0 <= later < math.inf:
+        raise ValueError(f"later must be finite and >= 0, got {later}; it is a time after exit.")
+    if samples < 2:
+        raise ValueError(f"samples must be at least 2, got {samples}; take a few hundred.")
+    kernel = _kernel(beta, dim)
+    degree = len(kernel) - 1
+    amplitudes = _initial_amplitudes(tokens, dim, degree, samples, np.random.default_rng(seed))
+    # USA rates are SA rates times one constant, so the pattern at exit is the same.
+    rates = np.r_[0.0, growth_rates(beta, dim, degree)]
+    growth = np.exp(rates * _linear_time(amplitudes, rates, tokens, dim)[:, None])
+    found = find_maxima(convolve(convolve(amplitudes, growth, dim), kernel, dim), dim)
+    counts = found.counts
+    if later > 0:
+        points, masses = _clusters(found)
+        points, masses = _move(points, masses, beta, later, normalized)
+        counts = find_maxima(
+            convolve(_coefficients(points, masses, degree), kernel, dim), dim
+        ).counts
+    numbers, frequency = np.unique(counts, return_counts=True)
+    return CountDistribution(
+        counts={int(k): float(f) / samples for k, f in zip(numbers, frequency, strict=True)},
+        mean=float(np.mean(counts)),
+        standard_error=float(np.std(counts, ddof=1) / math.sqrt(samples)),
+    )
+
+
+def expected_count(beta: float, dim: int) -> float:
+    """Expected number of first clusters from a uniform start: √(2β) on the circle, β/√3 on S².
+
+    The dominant degree obeys ℓ(ℓ+d−2) ≈ 2β; a wave of degree k on the circle has k maxima, a
+    random wave of degree ℓ on S² has ℓ(ℓ+1)/(2√3) on average. Derived here; not below one. Good
+    within 10 % from β ≈ 5, for counts shortly after the exit.
+
+    >>> round(expected_count(40.0, 3), 2)
+    23.09
+    """
+    _require(beta, dim)
+    return max(1.0, math.sqrt(2 * beta) if dim == 2 else beta / math.sqrt(3))
+
+
+def predicted_angles(angles: Any, weights: Any, beta: float) -> np.ndarray:
+    """Where the first clusters will form on the circle, from the initial tokens.
+
+    θ_j = (2πj − arg μ̂_k)/k, j = 0..k−1, with k the dominant mode and μ̂_k = Σ w e^{−ikθ}: the
+    maxima of the fastest-growing wave. Exact when it outgrows all others, a guide otherwise.
+    `angles` and `weights` (n,) (None: equal weights); returns (k,), sorted, in [0, 2π).
+    """
+    _require(beta, 2)
+    k = dominant_mode(beta, 2)
+    phase = np.angle(fourier_coefficients(angles, weights, degree=k)[k])
+    return np.sort((2 * np.pi * np.arange(k) - phase) / k % (2 * np.pi))
+
+
+def total_variation(first: Mapping[int, float], second: Mapping[int, float]) -> float:
+    """Total variation distance ½ Σ_k |p_k − q_k| between two distributions of counts.
+
+    >>> total_variation({3: 0.75, 4: 0.25}, {3: 1.0})
+    0.25
+    """
+    return sum(abs(first.get(k, 0.0) - second.get(k, 0.0)) for k in {*first, *second}) / 2
+
+
+def _kernel(beta: float, dim: int) -> np.ndarray:
+    """Funk–Hecke weights I_{ℓ+ν}/I_ν of the potential, down to 1e−10."""
+    kernel = bessel_ratio(dim / 2 - 1, np.arange(math.ceil(math.sqrt(60 * beta)) + 12), beta)
+    return kernel[: np.count_nonzero(kernel > 1e-10)]
+
+
+def _initial_amplitudes(
+    tokens: int, dim: int, degree: int, samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    if dim == 2:
+        normal = rng.standard_normal((samples, degree + 1, 2)) / math.sqrt(2 * tokens)
+        amplitudes = normal[..., 0] + 1j * normal[..., 1]
+    else:
+        amplitudes = rng.standard_normal((samples, (degree + 1) ** 2)) / math.sqrt(tokens)
+    amplitudes[:, 0] = 1
+    return amplitudes
+
+
+def _linear_time(amplitudes: np.ndarray, rates: np.ndarray, tokens: int, dim: int) -> np.ndarray:
+    """End of linear growth for each sample: the exit time or the fold, whichever is first."""
+    fastest = rates.max()
+    size = 2 * len(rates)
+    values = values_on_circle if dim == 2 else values_on_sphere
+    last = exit_time(tokens, fastest)
+    time = np.full(len(amplitudes), last)
+    # The peak of δ is nearly proportional to e^{λ_max t} − 1: solving for one as if it were
+    # converges to a percent in three rounds.
+    for _ in range(5):
+        grown = convolve(amplitudes, np.expm1(rates * time[:, None]), dim)
+        peak = np.concatenate(
+            [values(part, size).reshape(len(part), -1).max(1) for part in _blocks(grown)]
+        )
+        time = np.log1p(np.expm1(fastest * time) / peak) / fastest
+    return np.minimum(time, last)
+
+
+def _blocks(rows: np.ndarray) -> list[np.ndarray]:
+    return np.array_split(rows, math.ceil(rows.size / 2**18))
+
+
+def _clusters(found: Maxima) -> tuple[np.ndarray, np.ndarray]:
+    """Maxima as points (samples, m, d) with basin masses (samples, m), padded by massless copies."""
+    samples, most = len(found.counts), int(found.counts.max())
+    rank = np.arange(len(found.owner)) - np.searchsorted(found.owner, found.owner)
+    points = np.empty((samples, most, found.points.shape[1]))
+    masses = np.zeros((samples, most))
+    points[:] = found.points[np.searchsorted(found.owner, np.arange(samples))][:, None]
+    points[found.owner, rank] = found.points
+    masses[found.owner, rank] = found.shares
+    return points, masses / masses.sum(1, keepdims=True)
+
+
+def _coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+    if points.shape[-1] == 2:
+        return fourier_coefficients(
+            np.arctan2(points[..., 1], points[..., 0]), masses, degree=degree
+        )
+    return np.stack(
+        [harmonic_coefficients(x, w, degree=degree) for x, w in zip(points, masses, strict=True)]
+    )
+
+
+def _velocity(x: np.ndarray, w: np.ndarray, beta: float, normalized: bool) -> np.ndarray:
+    """The exact field at massive points; USA in units of e^β."""
+    force = w[:, None, :] * np.exp(beta * (x @ x.swapaxes(1, 2) - 1))
+    if normalized:
+        force /= force.sum(2, keepdims=True)
+    pull = force @ x
+    return pull - np.sum(x * pull, 2, keepdims=True) * x
+
+
+def _move(
+    points: np.ndarray, masses: np.ndarray, beta: float, time: float, normalized: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Few massive points per sample moved by the exact field, merging those that meet.
+
+    Bogacki–Shampine 3(2) with a step of its own for every sample; merging removes the stiff
+    scale, so that steps can grow between mergers.
+    """
+    points, masses = points.copy(), masses.copy()
+    width = 1 / math.sqrt(beta)
+    left = np.full(len(points), time if normalized else time * math.exp(beta))
+    step = np.minimum(left, 0.1)
+    active = np.flatnonzero(left > 0)
+    while len(active):
+        x, w, h = points[active], masses[active], step[active, None, None]
+        v1 = _velocity(x, w, beta, normalized)
+        v2 = _velocity(x + h / 2 * v1, w, beta, normalized)
+        v3 = _velocity(x + 3 * h / 4 * v2, w, beta, normalized)
+        new = x + h * (2 * v1 + 3 * v2 + 4 * v3) / 9
+        v4 = _velocity(new, w, beta, normalized)
+        gap = h * (-5 * v1 + 6 * v2 + 8 * v3 - 9 * v4) / 72
+        error = np.max(np.linalg.norm(gap, axis=2) * (w > 0), axis=1) / (1e-3 * width)
+        taken = error <= 1
+        new /= np.linalg.norm(new, axis=2, keepdims=True)
+        points[active[taken]] = new[taken]
+        left[active[taken]] -= step[active[taken]]
+        step[active] *= np.clip(0.9 / np.maximum(error, 1e-12) ** (1 / 3), 0.2, 4)
+        _merge(points, masses, active[taken], 0.01 * width)
+        active = active[left[active] > 1e-12 * time]
+        step[active] = np.minimum(step[active], left[active])
+    return points, masses
+
+
+def _merge(points: np.ndarray, masses: np.ndarray, rows: np.ndarray, distance: float) -> None:
+    """Join the closest pair of each sample until none is closer than `distance`, in place."""
+    while len(rows):
+        x, w = points[rows], masses[rows]
+        gram = x @ x.swapaxes(1, 2)
+        off = np.triu(np.ones(gram.shape[1:], bool), 1) & (w[:, :, None] * w[:, None, :] > 0)
+        closeness = np.where(off, gram, -1.0).reshape(len(rows), -1)
+        pair = np.argmax(closeness, 1)
+        close = closeness[np.arange(len(rows)), pair] > math.cos(distance)
+        rows, pair = rows[close], pair[close]
+        i, j = np.divmod(pair, points.shape[1])
+        centre = masses[rows, i, None] * points[rows, i] + masses[rows, j, None] * points[rows, j]
+        points[rows, i] = points[rows, j] = centre / np.linalg.norm(centre, axis=1)[:, None]
+        masses[rows, i] += masses[rows, j]
+        masses[rows, j] = 0.0
+
+
+def _require(beta: float, dim: int) -> None:
+    if dim not in (2, 3):
+        raise ValueError(f"dim must be 2 or 3, got {dim}; counts are known on these only.")
+    if not 0 < beta < math.inf:
+        raise ValueError(f"beta must be finite and > 0, got {beta}; at 0 there is one cluster.")
