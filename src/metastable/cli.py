@@ -131,6 +131,51 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 @app.command()
+def predict(
+    dim: Annotated[int, typer.Option(help="Dimension d of the space; tokens on S^{d-1}.")],
+    beta: Annotated[float, typer.Option(help="Inverse temperature, >= 0.")],
+    tokens: Annotated[int | None, typer.Option(help="Number of uniform tokens.")] = None,
+    unnormalized: Annotated[
+        bool, typer.Option("--unnormalized", help="USA instead of SA.")
+    ] = False,
+    noise: Annotated[float | None, typer.Option(help="Noise of inverse strength KAPPA.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What theory says: growth rates, exit time, first clusters, noise threshold, theorems."""
+    from metastable import Noise, SelfAttention
+    from metastable.comparison import predict as ask
+
+    field: Any = SelfAttention(beta, normalized=not unnormalized)
+    if noise is not None:
+        field = field + Noise(noise)
+    prediction = ask(field, dim, tokens)
+    if as_json:
+        print(json.dumps(prediction.to_dict()))
+    else:
+        prediction.print()
+
+
+@app.command()
+def compare(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Verdict rows of a finished run; exit code 1 when something disagrees."""
+    from metastable.comparison import compare as judge
+    from metastable.results import load_run
+
+    comparison = judge(load_run(folder)[1])
+    if as_json:
+        print(json.dumps(comparison.to_dict()))
+    else:
+        comparison.print()
+    if not comparison.agrees:
+        raise typer.Exit(1)
+
+
+@app.command()
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
     from metastable.doctor import examine

@@ -110,14 +110,12 @@ def spherical_harmonics(points: Any, degree: int) -> np.ndarray:
     """
     points = np.asarray(points, float)
     result = np.empty((*points.shape[:-1], (degree + 1) ** 2))
-    w = points[..., 0] + 1j * points[..., 1]
-    power = np.ones_like(w)
-    for m, (p,) in enumerate(_legendre(points[..., 2], degree)):
-        columns = _columns(m, degree)
-        legendre = np.moveaxis(p, 0, -1)
-        result[..., columns - m] = legendre * np.imag(power)[..., None]
-        result[..., columns + m] = legendre * np.real(power)[..., None]
-        power = power * w
+    powers = _powers(points, degree)
+    for ell, (p,) in enumerate(_legendre(points[..., 2], degree)):
+        y = np.moveaxis(p * powers[: ell + 1], 0, -1)
+        centre = ell * ell + ell
+        result[..., centre : centre + ell + 1] = y.real
+        result[..., centre - ell : centre] = y.imag[..., :0:-1]
     return result
 
 
@@ -159,10 +157,18 @@ def values_on_sphere(coefficients: Any, size: int) -> np.ndarray:
     if size <= degree:
         raise ValueError(f"size must exceed the degree {degree}, got {size}; take a finer grid.")
     theta = np.pi * np.arange(size + 1) / size
-    sine, modes = np.sin(theta), np.zeros((*coefficients.shape[:-1], size + 1, size + 1), complex)
-    sine[-1] = 0.0
-    for m, (p,) in enumerate(_legendre(np.cos(theta), degree)):
-        modes[..., m] = _azimuthal(coefficients, m, degree) @ (p * sine**m)
+    # Close to a pole sin^m θ underflows, harmlessly.
+    powers = np.sin(theta) ** np.arange(degree + 1)[:, None]
+    table = np.zeros((degree + 1, degree + 1, size + 1))
+    for ell, (p,) in enumerate(_legendre(np.cos(theta), degree)):
+        table[: ell + 1, ell] = p * powers[: ell + 1]
+    modes = np.zeros((*coefficients.shape[:-1], size + 1, size + 1), complex)
+    for m in range(degree + 1):
+        ell = np.arange(m, degree + 1)
+        centre = ell * ell + ell
+        modes[..., m] = coefficients[..., centre + m] @ table[m, m:]
+        if m > 0:
+            modes[..., m] -= 1j * (coefficients[..., centre - m] @ table[m, m:])
     modes[..., 1:] /= 2
     return np.fft.irfft(modes, 2 * size) * (2 * size)
 
@@ -198,66 +204,72 @@ def sphere_derivatives(
     """
     coefficients, degree = _sphere_array(coefficients)
     x = np.asarray(points, float)
-    w = x[:, 0] + 1j * x[:, 1]
-    powers = [np.zeros_like(w), np.zeros_like(w), np.ones_like(w)]  # w^{m−2}, w^{m−1}, w^m
-    value, first, second = np.zeros(len(x)), np.zeros_like(x), np.zeros((len(x), 3, 3))
-    for m, p in enumerate(_legendre(x[:, 2], degree, derivatives=2)):
-        g, g_z, g_zz = np.einsum("pl,jlp->jp", _azimuthal(coefficients, m, degree), p)
-        value += (g * powers[2]).real
-        slope, twist = m * g * powers[1], m * g_z * powers[1]
-        curve = m * (m - 1) * g * powers[0]
-        # ∂_x and ∂_y of w^m are m w^{m−1} and i m w^{m−1}, and Re(iu) = −Im u.
-        first += np.stack([slope.real, -slope.imag, (g_z * powers[2]).real], -1)
-        second[:, 0] += np.stack([curve.real, -curve.imag, twist.real], -1)
-        second[:, 1, 1:] += np.stack([-curve.real, -twist.imag], -1)
-        second[:, 2, 2] += (g_zz * powers[2]).real
-        powers = [powers[1], powers[2], powers[2] * w]
-    second[:, [1, 2, 2], [0, 0, 1]] = second[:, [0, 0, 1], [1, 2, 2]]
+    g, g_z, g_zz = parts = np.zeros((3, degree + 1, len(x)), complex)
+    for ell, p in enumerate(_legendre(x[:, 2], degree, derivatives=2)):
+        centre = ell * ell + ell
+        wave = coefficients[:, centre : centre + ell + 1].astype(complex)
+        wave[:, 1:] -= 1j * coefficients[:, centre - ell : centre][:, ::-1]
+        parts[:, : ell + 1] += p * wave.T
+    m = np.arange(degree + 1)[:, None]
+    powers = _powers(x, degree)
+    lower = m * np.roll(powers, 1, 0)  # ∂_x w^m; ∂_y is i times it, and Re(iu) = −Im u
+    lowest = m * np.roll(lower, 1, 0)
+    total = lambda product: np.sum(product, 0)
+    slope, twist, curve = total(g * lower), total(g_z * lower), total(g * lowest)
+    f_z, f_zz = total(g_z * powers).real, total(g_zz * powers).real
+    first = np.stack([slope.real, -slope.imag, f_z], -1)
+    second = np.stack(
+        [
+            np.stack([curve.real, -curve.imag, twist.real], -1),
+            np.stack([-curve.imag, -curve.real, -twist.imag], -1),
+            np.stack([twist.real, -twist.imag, f_zz], -1),
+        ],
+        1,
+    )
     projector = np.eye(3) - x[:, :, None] * x[:, None, :]
     radial = np.sum(x * first, 1)[:, None, None]
     return (
-        value,
+        total(g * powers).real,
         np.einsum("pij,pj->pi", projector, first),
         projector @ second @ projector - radial * projector,
     )
 
 
 def _legendre(z: np.ndarray, degree: int, derivatives: int = 0) -> Iterator[np.ndarray]:
-    """For m = 0..degree, P̄_m^m..P̄_degree^m over sin^m θ and their z-derivatives.
+    """For ℓ = 0..degree, P̄_ℓ^0..P̄_ℓ^ℓ over sin^m θ and their z-derivatives.
 
-    Each item has shape (derivatives + 1, degree − m + 1, *z.shape); √2 is included for m > 0.
+    Each item has shape (derivatives + 1, ℓ + 1, *z.shape); √2 is included for m > 0.
     """
     if degree > _MAX_DEGREE:
         raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}; smooth first.")
+    z = np.asarray(z, float)
+    before = last = np.zeros((derivatives + 1, 0, *z.shape))
     sectoral = 1.0
-    for m in range(degree + 1):
-        if m > 0:
-            sectoral *= math.sqrt((2 * m + 1) / (2 * m)) * (math.sqrt(2) if m == 1 else 1)
-        p = np.zeros((derivatives + 1, degree - m + 1, *z.shape))
-        p[0, 0] = sectoral
-        for i in range(1, degree - m + 1):
-            ell = m + i
-            a = math.sqrt((4 * ell * ell - 1) / (ell * ell - m * m))
-            b = math.sqrt(((ell - 1) ** 2 - m * m) / (4 * (ell - 1) ** 2 - 1)) if i > 1 else 0.0
-            for j in range(derivatives + 1):
-                p[j, i] = z * p[j, i - 1] - b * p[j, i - 2]
-                if j > 0:
-                    p[j, i] += j * p[j - 1, i - 1]
-                p[j, i] *= a
+    for ell in range(degree + 1):
+        p = np.zeros((derivatives + 1, ell + 1, *z.shape))
+        if ell > 0:
+            sectoral *= math.sqrt((2 * ell + 1) / (2 * ell)) * (math.sqrt(2) if ell == 1 else 1)
+            m = np.arange(ell).reshape(-1, *(1,) * z.ndim)
+            a = np.sqrt((4 * ell * ell - 1) / (ell * ell - m * m))
+            p[:, :ell] = z * last
+            if ell > 1:
+                b = np.sqrt(((ell - 1) ** 2 - m[:-1] ** 2) / (4 * (ell - 1) ** 2 - 1))
+                p[:, : ell - 1] -= b * before
+            for j in range(1, derivatives + 1):
+                p[j, :ell] += j * last[j - 1]
+            p[:, :ell] *= a
+        p[0, ell] = sectoral
         yield p
+        before, last = last, p
 
 
-def _columns(m: int, degree: int) -> np.ndarray:
-    """Where (ℓ, 0) sits for ℓ = m..degree; add or subtract m."""
-    ell = np.arange(m, degree + 1)
-    return ell * ell + ell
-
-
-def _azimuthal(coefficients: np.ndarray, m: int, degree: int) -> np.ndarray:
-    """f̂_{ℓm} − i f̂_{ℓ,−m} for ℓ = m..degree, the factor of (x+iy)^m inside the real part."""
-    columns = _columns(m, degree)
-    sine = coefficients[..., columns - m] if m > 0 else 0.0
-    return coefficients[..., columns + m] - 1j * sine
+def _powers(points: np.ndarray, degree: int) -> np.ndarray:
+    """(x+iy)^m for m = 0..degree, shape (degree + 1, ...)."""
+    w = points[..., 0] + 1j * points[..., 1]
+    powers = np.ones((degree + 1, *w.shape), complex)
+    for m in range(degree):
+        powers[m + 1] = powers[m] * w
+    return powers
 
 
 def _sphere_array(coefficients: Any) -> tuple[np.ndarray, int]:

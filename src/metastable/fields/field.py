@@ -58,17 +58,22 @@ class Field(eqx.Module):
         >>> ms.SelfAttention(beta=0.0).velocity(pair).tolist()
         [[0.0, 0.5], [0.5, 0.0]]
         """
-        places = _places(measure, at)
-        vector = self.drift(measure, places, t, Dense() if sum is None else sum)
-        if vector.shape != places.points.shape:
-            raise ValueError(
-                f"the field must map tokens of dimension {measure.dim} to vectors of the same "
-                f"dimension; got {vector.shape[1]}: make value (or output times value) square."
-            )
-        return project(places.points, vector) if measure.on_sphere else vector
+        sum = Dense() if sum is None else sum
+        return _velocity(self, measure, _places(measure, at), jnp.asarray(t, jnp.float64), sum)
 
     def __add__(self, other: Field) -> Superposition:
         return Superposition((self, other))
+
+
+@eqx.filter_jit
+def _velocity(field: Field, measure: Points, places: Places, t: Array, sum: Sum) -> Array:
+    vector = field.drift(measure, places, t, sum)
+    if vector.shape != places.points.shape:
+        raise ValueError(
+            f"the field must map tokens of dimension {measure.dim} to vectors of the same "
+            f"dimension; got {vector.shape[1]}: make value (or output times value) square."
+        )
+    return project(places.points, vector) if measure.on_sphere else vector
 
 
 class Superposition(Field):

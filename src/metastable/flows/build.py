@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import diffrax
+import equinox as eqx
 
 from metastable import checks, spec
 from metastable.fields import Block, Field, Rescaled, Superposition
@@ -16,7 +17,6 @@ from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
 from metastable.measures.build import build_measure
-from metastable.numerics import jax
 
 __all__ = ["build_start", "run_experiment"]
 
@@ -28,7 +28,7 @@ def build_start(experiment: spec.Experiment) -> tuple[Points, Field]:
     field = build_field(experiment.field, measure.dim)
     if needs_space(field):
         measure = measure.euclidean()
-    jax.eval_shape(lambda m, f: f.velocity(m, t=0.0), measure, field)
+    eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0), measure, field)
     return measure, field
 
 

@@ -143,7 +143,7 @@ def polygon(tokens: int, dim: int = 2) -> Points:
 
 def simplex(dim: int) -> Points:
     """The regular simplex: dim + 1 tokens on S^{dim−1} with all inner products −1/dim."""
-    _check_size(dim + 1, dim)
+    checks.integer("dim", dim, 2)
     corners = np.eye(dim + 1) - 1 / (dim + 1)
     basis = np.linalg.svd(corners)[2][:dim]
     return Points(retract(jnp.asarray(corners @ basis.T)))

@@ -11,7 +11,7 @@ from metastable.flows import Trajectory
 from metastable.observe.clusters import clusters
 from metastable.observe.energy import energy
 
-__all__ = ["attention_of", "energy_series", "summarize"]
+__all__ = ["attention_of", "energy_form", "energy_series", "summarize"]
 
 
 def attention_of(field: Field | None) -> SelfAttention | None:
@@ -29,13 +29,14 @@ def energy_series(run: Trajectory) -> np.ndarray | None:
     attention = attention_of(run.field)
     if attention is None or not run.frames[0].on_sphere:
         return None
-    beta, form = float(attention.beta), _form(attention)
+    beta, form = float(attention.beta), energy_form(attention)
     return np.array(
         [float(energy(frame, beta, form, scaled=form is None and beta > 0)) for frame in run.frames]
     )
 
 
-def _form(attention: SelfAttention) -> np.ndarray | None:
+def energy_form(attention: SelfAttention) -> np.ndarray | None:
+    """QᵀK where it is symmetric and equal to V, so that the field has an energy of its own."""
     query, key, value = attention.query, attention.key, attention.value
     if value is None or value.ndim == 0:
         return None
@@ -58,7 +59,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
     beta = None if attention is None else float(attention.beta)
     series = energy_series(run)
     factor = 1.0
-    if beta and attention is not None and _form(attention) is None:
+    if beta and attention is not None and energy_form(attention) is None:
         factor = np.exp(beta) / (2 * beta) if beta < 700 else np.inf
     energies = None if series is None else series * factor
     ends = [None, None]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from metastable.flows import Trajectory
 
-__all__ = ["print_doctor", "print_run"]
+__all__ = ["print_comparison", "print_doctor", "print_prediction", "print_run"]
 
 
 def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
@@ -49,7 +50,69 @@ def print_doctor(report: dict[str, Any]) -> None:
     for name, version in report["versions"].items():
         console.print(f"{name:<12} {version}", highlight=False, soft_wrap=True)
     console.print(f"{'platform':<12} {report['platform']}", highlight=False, soft_wrap=True)
-    console.print(f"{'devices':<12} {', '.join(report['devices'])}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{'devices':<12} {', '.join(report['devices'])}", highlight=False, soft_wrap=True
+    )
     for name, passed in report["checks"].items():
         mark = "[green]ok[/]  " if passed else "[red]FAIL[/]"
         console.print(f"{mark}  {name}", highlight=False, soft_wrap=True)
+
+
+def print_prediction(prediction: Any) -> None:
+    """What theory says, one quantity a line."""
+    console = Console()
+    names = {
+        "dominant_mode": "dominant mode",
+        "max_rate": "its growth rate",
+        "exit_time": "time to leave uniform",
+        "expected_clusters": "expected first clusters",
+        "cluster_distribution": "first clusters",
+        "plateau_lifetime": "first plateau, e-folding time",
+        "critical_noise": "critical noise κ_#",
+        "transition": "order of that transition",
+        "single_cluster_theorem": "one cluster in the end",
+    }
+    beta = "" if prediction.beta is None else f", β = {prediction.beta:g}"
+    count = "" if prediction.tokens is None else f", {prediction.tokens} tokens"
+    console.print(
+        f"S^{prediction.dim - 1}{beta}{count}; rates and times in the {prediction.clock} clock",
+        highlight=False,
+    )
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for key, label in names.items():
+        value = getattr(prediction, key)
+        table.add_row(label, "–" if value is None else _shown(value))
+    if prediction.rates:
+        shown = [f"λ_{k + 1} {_shown(r)}" for k, r in enumerate(prediction.rates[:8])]
+        table.add_row("growth rates", ", ".join(shown))
+    console.print(table)
+
+
+def print_comparison(comparison: Any) -> None:
+    """The verdict rows, then the tally."""
+    console = Console()
+    table = Table(box=None, pad_edge=False)
+    for name in ("verdict", "claim", "expected", "observed", "tolerance"):
+        table.add_column(name)
+    colours = {"agree": "green", "disagree": "red", "not applicable": "dim"}
+    for row in comparison.rows:
+        detail = f" [dim]({escape(row.reason)})[/]" if row.reason else ""
+        table.add_row(
+            f"[{colours[row.verdict]}]{row.verdict}[/]",
+            escape(row.claim) + detail,
+            _shown(row.expected),
+            _shown(row.observed),
+            escape(row.tolerance),
+        )
+    console.print(table)
+    console.print(repr(comparison), highlight=False)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {p:.2f}" for k, p in sorted(value.items()) if p >= 0.005)
+    return f"{value:.5g}" if isinstance(value, float) else escape(str(value))

@@ -34,6 +34,7 @@ __all__ = [
     "scaled_energy",
     "scaled_energy_lower_bound",
     "schlafli",
+    "sharp_configuration",
     "simplex",
 ]
 
@@ -174,6 +175,29 @@ def cube() -> Configuration:
     points = _unit(list(product((1.0, -1.0), repeat=3)))
     pairs = ((1.0, 1), (1 / 3, 3), (-1 / 3, 3), (-1.0, 1))
     return Configuration("cube", points, pairs, 3, False)
+
+
+def sharp_configuration(dim: int, tokens: int) -> Configuration | None:
+    """The known universally optimal set of `tokens` points on S^{dim−1}, if there is one here.
+
+    >>> sharp_configuration(3, 12).name
+    'icosahedron'
+    """
+    if dim == 2:
+        return polygon(tokens) if tokens >= 2 else None
+    if tokens == dim + 1:
+        return simplex(dim)
+    if tokens == 2 * dim:
+        return cross_polytope(dim)
+    others = {
+        (3, 12): icosahedron,
+        (4, 120): cell600,
+        (5, 16): clebsch,
+        (6, 27): schlafli,
+        (7, 56): e7_points,
+        (8, 240): e8_roots,
+    }
+    return others[dim, tokens]() if (dim, tokens) in others else None
 
 
 def scaled_energy(configuration: Configuration, beta: ArrayLike) -> Array:

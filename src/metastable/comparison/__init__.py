@@ -1,0 +1,47 @@
+"""Observation against prediction: the only place that hears both witnesses."""
+
+from __future__ import annotations
+
+from metastable.comparison import ending, exit, motion
+from metastable.comparison.case import Case
+from metastable.comparison.prediction import Prediction, predict
+from metastable.comparison.verdict import Comparison, Verdict
+from metastable.flows import Trajectory
+
+__all__ = ["Comparison", "Prediction", "Verdict", "compare", "predict"]
+
+# Each claim looks at the case and answers with a row, or with None when it is not about such a run.
+CLAIMS = (
+    motion.stays_on_sphere,
+    motion.follows_field,
+    motion.energy_monotone,
+    motion.energy_identity,
+    motion.energy_bounds,
+    exit.growth,
+    exit.growth_of_each,
+    exit.exit_time,
+    exit.first_clusters,
+    exit.noise_threshold,
+    ending.counts_fall,
+    ending.plateau_energy,
+    ending.single_cluster,
+    ending.contraction,
+    ending.equiangular_law,
+    ending.pair_merges,
+    ending.causal_leader,
+    ending.repulsive_minimum,
+    ending.nested_hulls,
+)
+
+
+def compare(run: Trajectory) -> Comparison:
+    """Test every claim of the theory that speaks of a run like this one.
+
+    >>> import metastable as ms
+    >>> run = ms.flow(ms.orthogonal(tokens=4, dim=4), ms.SelfAttention(beta=2.0), horizon=5.0)
+    >>> ms.compare(run).agrees
+    True
+    """
+    case = Case(run)
+    rows = [row for claim in CLAIMS if (row := claim(case)) is not None]
+    return Comparison(tuple(rows), run.clock)

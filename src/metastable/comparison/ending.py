@@ -1,0 +1,194 @@
+"""How a run ends: one cluster, plateaus, contraction, and systems with an exact end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from metastable.comparison.case import Case
+from metastable.comparison.prediction import matrices_of
+from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.fields import Rescaled, SelfAttention
+from metastable.observe import clusters, hemisphere, hull, hull_contains, residual
+from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes
+
+__all__ = [
+    "causal_leader",
+    "contraction",
+    "counts_fall",
+    "equiangular_law",
+    "nested_hulls",
+    "pair_merges",
+    "plateau_energy",
+    "repulsive_minimum",
+    "single_cluster",
+]
+
+
+def single_cluster(case: Case) -> Verdict | None:
+    if not case.alone or case.head is None or len(case.head.position) > int(case.head.causal):
+        return None
+    head = case.head
+    together = None if case.dim > 64 else hemisphere(case.start).exists
+    theorem = regimes.single_cluster_theorem(
+        case.tokens,
+        case.dim,
+        case.beta,
+        causal=head.causal,
+        normalized=head.normalized,
+        hemisphere=together,
+        **matrices_of(head, case.dim),
+    )
+    claim = "all tokens end in one cluster"
+    if theorem is None:
+        return not_applicable(claim, "regimes", "no theorem covers this field")
+    count = clusters(case.run.frames[-1], case.beta).count
+    if count > 1:
+        return not_applicable(
+            claim, theorem.source, f"{count} clusters remain at t = {case.times[-1]:.4g}: go on"
+        )
+    return Verdict(claim, theorem.source, 1, count, "exact", AGREE, theorem.name)
+
+
+def counts_fall(case: Case) -> Verdict | None:
+    """Once tokens have collapsed into tight clusters, these only merge."""
+    claim, source = "the number of tight clusters never grows", "geshkovski2024dynamic, §1"
+    if not case.attractive:
+        return None
+    tight = [
+        groups.count
+        for groups in (clusters(frame, case.beta) for frame in case.run.frames)
+        if groups.radii.max() < 0.1 / math.sqrt(max(case.beta, 1.0))
+    ]
+    if len(tight) < 2:
+        return not_applicable(claim, source, "no two frames with all tokens in tight clusters")
+    rises = int(np.maximum(np.diff(tight), 0).sum())
+    return judge(claim + ", rises", source, 0, rises, absolute=0.0)
+
+
+def plateau_energy(case: Case) -> Verdict | None:
+    claim, source = "on a plateau 2βe^{−β}E = Σα² over cluster masses", "geshkovski2024dynamic"
+    if not case.attractive or case.energies is None or case.beta == 0:
+        return None
+    groups = clusters(case.run.frames[-1], case.beta)
+    spread = groups.radii.max() * math.sqrt(case.beta)
+    gram = groups.centres @ groups.centres.T - 2 * np.eye(groups.count)
+    cross = math.exp(-case.beta * (1 - float(gram.max()))) if groups.count > 1 else 0.0
+    if spread > 0.1 or cross > 0.05:
+        return not_applicable(claim, source, "the last frame is not on a plateau of tight clusters")
+    level = float(metastability.plateau_level(groups.masses.tolist()))
+    allowed = cross + spread**2 + 1e-9
+    return judge(claim, source, level, float(case.energies[-1]), absolute=round(allowed, 10))
+
+
+def contraction(case: Case) -> Verdict | None:
+    """The last cluster contracts at rate 1 (SA) or e^β (USA)."""
+    claim = "rate of contraction to the final point"
+    source = "linearisation at consensus, derived"
+    if not case.attractive:
+        return None
+    spread = np.array([residual(frame) for frame in case.run.frames])
+    late = np.flatnonzero((spread < 1e-2) & (spread > 1e-6))
+    if late.size < 3 or late[-1] - late[0] != late.size - 1:
+        return not_applicable(claim, source, "fewer than three frames close to consensus")
+    slope = -np.polyfit(case.times[late], np.log(spread[late]), 1)[0]
+    expected = 1.0 if case.normalized else math.exp(case.beta)
+    return judge(claim, source, expected, float(slope), relative=0.02)
+
+
+def equiangular_law(case: Case) -> Verdict | None:
+    if not case.attractive or case.tokens > case.dim or case.tokens < 2:
+        return None
+    x, w = np.asarray(case.start.points), np.asarray(case.start.weights)
+    if np.abs(x @ x.T - np.eye(case.tokens)).max() > 1e-9 or np.ptp(w) > 1e-12:
+        return None
+    gamma = equiangular.equiangular_cosine(
+        case.times, case.beta, case.tokens, normalized=case.normalized
+    )
+    upper = np.triu_indices(case.tokens, 1)
+    seen = [np.asarray(f.points) @ np.asarray(f.points).T for f in case.run.frames]
+    error = max(float(np.abs(g[upper] - e).max()) for g, e in zip(seen, gamma, strict=True))
+    return judge(
+        "orthogonal tokens stay equiangular, ⟨x_i,x_j⟩ = γ_β(t), largest error",
+        "geshkovski2023mathematical, Thm 6.8",
+        0.0,
+        error,
+        absolute=1e-6,
+    )
+
+
+def pair_merges(case: Case) -> Verdict | None:
+    if not case.attractive or case.tokens != 2:
+        return None
+    claim, source = "time for two clusters to reach ⟨x_1,x_2⟩ = 0.999", "two-body quadrature"
+    cosines = np.array(
+        [float(np.asarray(f.points)[0] @ np.asarray(f.points)[1]) for f in case.run.frames]
+    )
+    if cosines[-1] < 0.999 or cosines[0] >= 0.999 or case.run.frames[-1].count < 2:
+        return not_applicable(claim, source, "they do not come that close during this run")
+    first, second = (float(m) for m in np.asarray(case.start.weights))
+    expected = pairs.merge_time(
+        math.acos(cosines[0]), case.beta, masses=(first, second), normalized=case.normalized
+    )
+    k = int(np.argmax(cosines >= 0.999))
+    gap = -np.log1p(-np.minimum(cosines[k - 1 : k + 1], 1 - 1e-15))
+    observed = np.interp(-math.log(1e-3), gap, case.times[k - 1 : k + 1])
+    return judge(claim, source, float(expected), float(observed), relative=0.01)
+
+
+def causal_leader(case: Case) -> Verdict | None:
+    if not case.alone or case.head is None or not case.head.causal or case.head.value is not None:
+        return None
+    first = int(np.argmin(np.asarray(case.start.positions)))
+    leader = np.asarray(case.start.points)[first]
+    claim, source = "all tokens converge to x_1(0)", "karagodin2024clustering, Thm 4.1"
+    distance = float(np.linalg.norm(np.asarray(case.run.frames[-1].points) - leader, axis=1).max())
+    if distance > 0.1:
+        return not_applicable(
+            claim, source, f"farthest token still {distance:.2g} away at t = {case.times[-1]:.4g}"
+        )
+    return judge(claim + ", farthest token", source, 0.0, distance, absolute=0.1)
+
+
+def repulsive_minimum(case: Case) -> Verdict | None:
+    """V = −I: the energy cannot fall below that of the sharp configuration, and may reach it."""
+    if not case.isotropic or case.attractive or case.energies is None or case.beta == 0:
+        return None
+    known = configurations.sharp_configuration(case.dim, case.tokens)
+    if known is None or np.ptp(np.asarray(case.start.weights)) > 1e-12:
+        return None
+    least = float(configurations.scaled_energy(known, case.beta))
+    claim, source = f"energy bounded below by the {known.name}", "cohn2007universally, Thm 1.2"
+    reached = float(case.energies[-1])
+    held = reached >= least * (1 - 1e-12)
+    gap = (reached - least) / least
+    return Verdict(
+        claim,
+        source,
+        least,
+        reached,
+        "not below",
+        AGREE if held else DISAGREE,
+        "reached" if gap < 1e-9 else f"{gap:.2g} above",
+    )
+
+
+def nested_hulls(case: Case) -> Verdict | None:
+    """Pure attention with V = I: the convex hulls of the rescaled tokens shrink."""
+    if not isinstance(case.field, Rescaled):
+        return None
+    attention: SelfAttention = case.field.attention
+    matrices = matrices_of(attention, case.dim)
+    value = matrices.pop("value")
+    geometry = limits.limit_geometry(np.eye(case.dim) if value is None else value, **matrices)
+    claim, source = "convex hulls of rescaled tokens are nested", geometry.source or "limits"
+    if geometry.kind != "polytope":
+        return not_applicable(claim, source, f"limit geometry: {geometry.kind or geometry.reason}")
+    if case.dim > 4:
+        return not_applicable(claim, source, "hulls are computed up to dimension 4")
+    outside = sum(
+        int(np.sum(~hull_contains(hull(before), after.points)))
+        for before, after in zip(case.run.frames, case.run.frames[1:], strict=False)
+    )
+    return judge(claim + ", tokens outside", source, 0, outside, absolute=0.0)

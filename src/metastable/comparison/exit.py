@@ -1,0 +1,127 @@
+"""The way out of the uniform measure: growth of modes, exit time, first clusters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from metastable.comparison.case import Case
+from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.observe import kernel_modes
+from metastable.theory import counts, noise, spectrum
+
+__all__ = ["exit_time", "first_clusters", "growth", "growth_of_each", "noise_threshold"]
+
+SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
+
+
+def growth(case: Case) -> Verdict | None:
+    claim = "modes grow at the predicted mean rate"
+    window = _linear_window(case, claim)
+    if not isinstance(window, int):
+        return window
+    strong = case.rates > 0.3 * case.rates.max()
+    before, after = case.amplitudes[0, strong] ** 2, case.amplitudes[window, strong] ** 2
+    span = case.times[window]
+    grown = float(np.asarray(logsumexp(2 * case.rates[strong] * span, b=before)))
+    expected = (grown - math.log(before.sum())) / (2 * span)
+    observed = math.log(after.sum() / before.sum()) / (2 * span)
+    return judge(claim, SOURCE, float(expected), observed, relative=0.1)
+
+
+def growth_of_each(case: Case) -> Verdict | None:
+    claim = "amplitudes of all growing modes at the end of the linear phase"
+    window = _linear_window(case, claim)
+    if not isinstance(window, int):
+        return window
+    # A rate that would carry an amplitude past e^50 is wrong already; the cap keeps it a number.
+    predicted = case.amplitudes[0] * np.exp(np.minimum(case.rates * case.times[window], 50.0))
+    error = np.linalg.norm(case.amplitudes[window] - predicted) / np.linalg.norm(predicted)
+    return judge(claim + ", relative error", SOURCE, 0.0, float(error), absolute=0.2)
+
+
+def exit_time(case: Case) -> Verdict | None:
+    claim, source = "time to leave uniform, ln n/(2λ_max)", "derived from the growth rates"
+    if not _linear_case(case):
+        return None
+    if not case.starts_uniform:
+        return not_applicable(claim, source, "the start is not uniform")
+    largest = case.amplitudes.max(axis=1)
+    left = np.flatnonzero(largest > 0.5)
+    if left.size == 0:
+        return not_applicable(claim, source, "the run ends before tokens leave uniform")
+    k = max(int(left[0]), 1)
+    observed = np.interp(math.log(0.5), np.log(largest[k - 1 : k + 1]), case.times[k - 1 : k + 1])
+    expected = spectrum.exit_time(case.effective_tokens, float(case.rates.max()))
+    return judge(claim, source, float(expected), float(observed), relative=0.35)
+
+
+def first_clusters(case: Case) -> Verdict | None:
+    claim, source = "number of first clusters", "linear growth of random amplitudes, derived"
+    if not _linear_case(case) or case.dim not in (2, 3) or case.beta == 0:
+        return None
+    if not case.starts_uniform:
+        return not_applicable(claim, source, "the start is not uniform")
+    when = spectrum.exit_time(case.effective_tokens, float(case.rates.max()))
+    if case.times[-1] < when:
+        return not_applicable(claim, source, f"the run ends before the exit at t = {when:.3g}")
+    k = int(np.argmin(np.abs(case.times - when)))
+    seen = kernel_modes(case.run.frames[k], case.beta).count
+    law = counts.count_distribution(case.beta, case.dim, case.tokens, samples=1000).counts
+    below = sum(p for count, p in law.items() if count <= seen)
+    above = sum(p for count, p in law.items() if count >= seen)
+    likely = min(below, above) >= 0.005
+    shown = ", ".join(f"{c}: {p:.2f}" for c, p in sorted(law.items()) if p >= 0.005)
+    return Verdict(claim, source, shown, seen, "central 99 %", AGREE if likely else DISAGREE)
+
+
+def noise_threshold(case: Case) -> Verdict | None:
+    """Below κ_# uniform tokens stay uniform; above it they leave."""
+    if not case.noisy or case.head is None or not case.on_sphere or not case.head.isotropic:
+        return None
+    head = case.head
+    if head.query is not None or head.key is not None or head.value is not None:
+        return None
+    kappa = 1 / case.rate
+    critical = float(noise.critical_kappa(case.beta, case.dim, normalized=head.normalized))
+    claim, source = "uniform is stable iff κ < κ_#", "balasubramanian2025; shalova2024"
+    if not case.starts_uniform:
+        return not_applicable(claim, source, "the start is not uniform")
+    rate = case.rates.max() - (case.dim - 1) / kappa
+    late = case.amplitudes[-len(case.times) // 4 :].max(axis=1).mean()
+    clustered = bool(late > 10 / math.sqrt(case.effective_tokens))
+    if kappa > critical and rate * case.times[-1] < math.log(case.effective_tokens):
+        return not_applicable(claim, source, "too short for an instability to show")
+    expected = "clusters" if kappa > critical else "uniform"
+    observed = "clusters" if clustered else "uniform"
+    return Verdict(
+        claim,
+        source,
+        expected,
+        observed,
+        "amplitude 10/√n",
+        AGREE if expected == observed else DISAGREE,
+        f"κ = {kappa:.4g}, κ_# = {critical:.4g}",
+    )
+
+
+def _linear_case(case: Case) -> bool:
+    return case.attractive
+
+
+def _linear_window(case: Case, claim: str) -> int | Verdict | None:
+    """Index of the last frame of the linear phase, or why there is none."""
+    if not _linear_case(case):
+        return None
+    if not case.starts_uniform:
+        return not_applicable(claim, SOURCE, "the start is not uniform")
+    small = case.amplitudes.max(axis=1) < 0.15
+    window = int(np.argmin(small)) - 1 if not small.all() else small.size - 1
+    # Time enough to grow by a third: before that the mean rate is all sampling noise.
+    if window < 2 or case.rates.max() * case.times[window] < 0.3:
+        return not_applicable(
+            claim, SOURCE, "fewer than three frames in the linear phase: keep more early frames"
+        )
+    return window

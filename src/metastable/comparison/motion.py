@@ -1,0 +1,147 @@
+"""Does the run obey its own equation, clock and energy law?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metastable.comparison.case import Case
+from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.measures import Points
+from metastable.observe import log_potential
+from metastable.observe.summary import energy_form
+from metastable.theory.configurations import scaled_energy_lower_bound
+
+__all__ = [
+    "energy_bounds",
+    "energy_identity",
+    "energy_monotone",
+    "follows_field",
+    "stays_on_sphere",
+]
+
+PAPER = "geshkovski2023mathematical"
+
+
+def stays_on_sphere(case: Case) -> Verdict | None:
+    if not case.on_sphere:
+        return None
+    drift = max(
+        float(np.max(np.abs(np.linalg.norm(np.asarray(f.points), axis=1) - 1)))
+        for f in case.run.frames
+    )
+    return judge("frames lie on the sphere", "definition", 0.0, drift, absolute=1e-12)
+
+
+def follows_field(case: Case) -> Verdict | None:
+    """Displacement between frames against Simpson's rule on the stated velocity, for 64 tokens."""
+    claim = f"tokens move by the stated field in the {case.run.clock} clock"
+    source = "definition of the field"
+    if case.noisy:
+        return not_applicable(claim, source, "with noise single paths do not follow the drift")
+    chosen = np.unique(np.linspace(0, case.tokens - 1, 64).astype(int))
+    frames, times = case.run.frames, case.times
+    if any(frame.count != case.tokens for frame in frames):
+        return not_applicable(claim, source, "tokens merge during the run")
+
+    def velocity(k: int) -> np.ndarray:
+        frame = frames[k]
+        at = Points(frame.points[chosen], times=frame.positions[chosen], on_sphere=frame.on_sphere)
+        return np.asarray(case.field.velocity(frame, at=at, t=times[k]))
+
+    errors = []
+    for k in _triples(times, 12):
+        h = times[k] - times[k - 1]
+        before, here, after = (velocity(j) for j in (k - 1, k, k + 1))
+        moved = np.asarray(frames[k + 1].points[chosen] - frames[k - 1].points[chosen])
+        simpson = h / 3 * (before + 4 * here + after)
+        trapezoid = h / 2 * (before + 2 * here + after)
+        size = np.linalg.norm(simpson)
+        # Rules of order 2 and 4 that agree to 2 % make the error of the better one negligible.
+        if size > 1e-7 and np.linalg.norm(simpson - trapezoid) < 0.02 * size:
+            errors.append(np.linalg.norm(moved - simpson) / size)
+    if not errors:
+        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
+    return judge(claim, source, 0.0, float(np.median(errors)), absolute=0.01)
+
+
+def energy_monotone(case: Case) -> Verdict | None:
+    claim = "the energy never falls" if _rising(case) else "the energy never rises"
+    source = f"{PAPER}, §3.4"
+    if case.energies is None:
+        return None
+    if not (case.isotropic or _has_own_energy(case)):
+        return not_applicable(claim, source, "needs Q = K = I and V = ±I, or V = QᵀK symmetric")
+    change = np.diff(case.energies) * (1 if _rising(case) else -1)
+    worst = float(min(change.min(initial=0.0), 0.0)) / float(np.abs(case.energies).max())
+    return judge(claim, source, 0.0, worst, absolute=1e-10)
+
+
+def energy_identity(case: Case) -> Verdict | None:
+    """E(t+h) − E(t−h) against Simpson's rule on the dissipation, frames all round the run."""
+    law = "∫‖v‖²Z dμ" if case.normalized else "∫‖v‖² dμ"
+    claim, source = f"dE/dt = {law}", f"{PAPER}, eq. (3.7)"
+    if not case.isotropic or case.energies is None or case.beta == 0:
+        return None
+    if case.tokens > 5000:
+        return not_applicable(claim, source, "too many tokens for a direct sum at each frame")
+    sign = 1.0 if case.attractive else -1.0
+
+    def dissipation(k: int) -> float:
+        frame = case.run.frames[k]
+        speed = np.sum(np.asarray(case.field.velocity(frame)) ** 2, axis=1)
+        log_z = np.asarray(log_potential(frame, case.beta)) if case.normalized else 0.0
+        weighted = np.asarray(frame.weights) * speed * np.exp(log_z - case.beta)
+        return 2 * case.beta * float(np.sum(weighted))
+
+    ratios = []
+    for k in _triples(case.times, 8):
+        h = case.times[k] - case.times[k - 1]
+        before, here, after = (dissipation(j) for j in (k - 1, k, k + 1))
+        simpson, trapezoid = (
+            h / 3 * (before + 4 * here + after),
+            h / 2 * (before + 2 * here + after),
+        )
+        gained = sign * (case.energies[k + 1] - case.energies[k - 1])
+        if simpson > 1e-9 and abs(simpson - trapezoid) < 0.02 * simpson:
+            ratios.append(gained / simpson)
+    if not ratios:
+        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
+    return judge(
+        claim + ", gained over given", source, 1.0, float(np.median(ratios)), relative=0.01
+    )
+
+
+def energy_bounds(case: Case) -> Verdict | None:
+    claim, source = "2βe^{−β}E lies between uniform and one point", f"{PAPER}, Prop. 3.4"
+    if not case.isotropic or case.energies is None or case.beta == 0:
+        return None
+    low = float(scaled_energy_lower_bound(case.dim, case.beta))
+    seen = (float(case.energies.min()), float(case.energies.max()))
+    inside = low * (1 - 1e-12) <= seen[0] and seen[1] <= 1 + 1e-12
+    return Verdict(
+        claim,
+        source,
+        f"{low:.6g} to 1",
+        f"{seen[0]:.6g} to {seen[1]:.6g}",
+        "1e-12",
+        AGREE if inside else DISAGREE,
+    )
+
+
+def _triples(times: np.ndarray, most: int) -> np.ndarray:
+    """Middles of up to `most` equally spaced triples of frames, spread over the run."""
+    middles = np.arange(1, times.size - 1)
+    even = np.isclose(np.diff(times)[:-1], np.diff(times)[1:], rtol=1e-9)
+    middles = middles[even]
+    if middles.size <= most:
+        return middles
+    return middles[np.unique(np.linspace(0, middles.size - 1, most).astype(int))]
+
+
+def _rising(case: Case) -> bool:
+    value = None if case.head is None else case.head.value
+    return value is None or value.ndim > 0 or float(value) > 0
+
+
+def _has_own_energy(case: Case) -> bool:
+    return case.alone and case.head is not None and energy_form(case.head) is not None

@@ -1,0 +1,70 @@
+"""What we see: plain functions of a measure, or of a time series read from a run."""
+
+from metastable.observe.attention import attention, attention_entropy, attention_rank
+from metastable.observe.clusters import Clusters, clusters, gram_rank
+from metastable.observe.distances import (
+    sinkhorn,
+    sliced_wasserstein,
+    sobolev_distance,
+    wasserstein,
+)
+from metastable.observe.energy import energy, log_potential, order_parameter
+from metastable.observe.geometry import (
+    Hemisphere,
+    Hull,
+    Hyperplanes,
+    hemisphere,
+    hull,
+    hull_contains,
+    hyperplanes,
+    leaders,
+)
+from metastable.observe.kernel import kernel_modes
+from metastable.observe.modes import amplitudes, modes, power
+from metastable.observe.phases import Phases, Plateau, phases, plateaus
+from metastable.observe.similarity import (
+    Similarity,
+    effective_rank,
+    pairwise_similarity,
+    residual,
+    similarity,
+    singular_values,
+)
+
+__all__ = [
+    "Clusters",
+    "Hemisphere",
+    "Hull",
+    "Hyperplanes",
+    "Phases",
+    "Plateau",
+    "Similarity",
+    "amplitudes",
+    "attention",
+    "attention_entropy",
+    "attention_rank",
+    "clusters",
+    "effective_rank",
+    "energy",
+    "gram_rank",
+    "hemisphere",
+    "hull",
+    "hull_contains",
+    "hyperplanes",
+    "kernel_modes",
+    "leaders",
+    "log_potential",
+    "modes",
+    "order_parameter",
+    "pairwise_similarity",
+    "phases",
+    "plateaus",
+    "power",
+    "residual",
+    "similarity",
+    "singular_values",
+    "sinkhorn",
+    "sliced_wasserstein",
+    "sobolev_distance",
+    "wasserstein",
+]

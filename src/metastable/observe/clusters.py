@@ -1,0 +1,118 @@
+"""Clusters by linkage, and by the rank of a thresholded Gram matrix; `kernel` has a third way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metastable import checks
+from metastable.measures import Points
+from metastable.observe.components import components
+from metastable.observe.pairs import carrying
+
+__all__ = ["Clusters", "clusters", "from_labels", "gram_rank"]
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Groups of tokens, the heaviest first; `int(result)` is their number."""
+
+    labels: np.ndarray  # (n,) from 0; −1 for tokens without mass
+    centres: np.ndarray  # (k, d)
+    masses: np.ndarray  # (k,) sum 1
+    radii: np.ndarray  # (k,) largest distance of a member from its centre (angle on the sphere)
+
+    @property
+    def count(self) -> int:
+        return len(self.masses)
+
+    def __int__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{mass:.3g}" for mass in self.masses[:6])
+        more = ", …" if self.count > 6 else ""
+        return f"Clusters({self.count}: masses {shown}{more}; radii ≤ {self.radii.max():.2g})"
+
+
+def clusters(measure: Points, beta: float | None = None, angle: float | None = None) -> Clusters:
+    """Clusters by linkage: tokens joined by a chain of steps of at most `angle` radians.
+
+    Default threshold: min(0.6/√β, 0.2), a little over half the kernel's width β^{−1/2}, and 0.2
+    without β (or β ≤ 9). Tokens of R^d are compared by Euclidean distance at the same threshold.
+    Exact; near n log n for d ≤ 3, O(n²d) beyond. A centre is the mean direction of the members (the
+    heaviest member if they balance out).
+
+    At the exit from the uniform measure the gaps between tokens mean nothing: a chain joins them
+    all. Use `kernel_modes` there.
+
+    >>> from metastable.measures import Points
+    >>> clusters(Points([[1.0, 0.0], [0.995, 0.0998749], [0.0, -1.0]]))
+    Clusters(2: masses 0.667, 0.333; radii ≤ 0.05)
+    """
+    if angle is None:
+        angle = 0.2 if beta is None or beta <= 9 else 0.6 / float(np.sqrt(beta))
+    checks.positive("angle", angle)
+    points, _, index = carrying(measure)
+    # The chord belonging to an angle; past π every pair is within reach.
+    reach = 2 * np.sin(min(angle, np.pi) / 2) if measure.on_sphere else angle
+    labels = np.full(measure.count, -1)
+    labels[index] = components(points, reach)
+    return from_labels(measure, labels)
+
+
+def gram_rank(measure: Points, delta: float = 1e-3) -> int:
+    """Rank of the matrix 1[⟨x_i,x_j⟩ ≥ 1 − δ], the count used by the published phase diagrams.
+
+    Equals the number of clusters when these are tight (all members within δ of each other) and
+    apart; in between it counts overlaps, up to n. Source: code of arXiv:2312.10794. O(n³).
+
+    >>> from metastable.measures import orthogonal
+    >>> gram_rank(orthogonal(3, 5))
+    3
+    """
+    checks.positive("delta", delta)
+    points, _, _ = carrying(measure)
+    checks.fits_memory(
+        f"the Gram matrix of {len(points)} tokens", 4.0 * len(points) ** 2, "use clusters(...)"
+    )
+    close = points @ points.T >= 1 - delta
+    # Equal rows add no rank, and dropping them first makes the collapsed case cheap.
+    return int(np.linalg.matrix_rank(np.unique(close, axis=0).astype(float)))
+
+
+def from_labels(measure: Points, labels: np.ndarray, centres: np.ndarray | None = None) -> Clusters:
+    """Masses, centres and radii of labelled tokens, relabelled with the heaviest group first.
+
+    Centres, if given, have one row for each label 0, 1, …, also for a label that no token has.
+    """
+    points, weights = np.asarray(measure.points), np.asarray(measure.weights)
+    member = labels >= 0
+    masses = np.bincount(labels[member], weights[member], 0 if centres is None else len(centres))
+    order = np.argsort(-masses, kind="stable")
+    rank = np.argsort(order, kind="stable")
+    labels = np.where(member, rank[labels], -1)
+    sizes = np.bincount(labels[member], minlength=len(order))
+    groups = np.split(np.argsort(labels, kind="stable")[-sizes.sum() :], np.cumsum(sizes)[:-1])
+    if centres is None:
+        centres = np.array([_centre(points[g], weights[g], measure.on_sphere) for g in groups])
+    else:
+        centres = centres[order]
+    radii = np.array(
+        [
+            np.linalg.norm(points[g] - c, axis=1).max(initial=0.0)
+            for g, c in zip(groups, centres, strict=True)
+        ]
+    )
+    if measure.on_sphere:
+        radii = 2 * np.arcsin(np.minimum(radii / 2, 1))
+    return Clusters(labels, centres, masses[order], radii)
+
+
+def _centre(points: np.ndarray, weights: np.ndarray, on_sphere: bool) -> np.ndarray:
+    mean = weights @ points / weights.sum()
+    length = np.linalg.norm(mean)
+    if not on_sphere:
+        return mean
+    return mean / length if length > 1e-9 else points[weights.argmax()]
