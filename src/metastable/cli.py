@@ -176,6 +176,19 @@ def compare(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write the HTML page and figures of a finished run into its folder."""
+    from metastable.report.judged import report_folders
+
+    page = report_folders([folder], folder / "report.html")
+    print(json.dumps({"page": str(page)}) if as_json else page)
+
+
+@app.command()
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
     from metastable.doctor import examine

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from metastable.comparison.case import Case
 from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.harmonics import multiplicity
 from metastable.observe import kernel_modes
 from metastable.theory import counts, noise, spectrum
 
@@ -43,24 +44,37 @@ def growth_of_each(case: Case) -> Verdict | None:
 
 
 def exit_time(case: Case) -> Verdict | None:
-    claim, source = "time to leave uniform, ln n/(2λ_max)", "derived from the growth rates"
-    if not _linear_case(case):
+    """When a degree of harmonics first reaches norm ½, against linear growth from the start."""
+    claim = "time at which a mode reaches half the uniform density"
+    source = "derived from the growth rates"
+    if not case.attractive:
         return None
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
-    largest = case.amplitudes.max(axis=1)
+    degrees = range(1, case.modes + 1)
+    norms = case.amplitudes * np.sqrt([multiplicity(degree, case.dim) for degree in degrees])
+    largest = norms.max(axis=1)
     left = np.flatnonzero(largest > 0.5)
-    if left.size == 0:
-        return not_applicable(claim, source, "the run ends before tokens leave uniform")
-    k = max(int(left[0]), 1)
+    if left.size == 0 or largest[0] > 0.5:
+        return not_applicable(claim, source, "no frame before, or none after, that moment")
+    k = int(left[0])
     observed = np.interp(math.log(0.5), np.log(largest[k - 1 : k + 1]), case.times[k - 1 : k + 1])
-    expected = spectrum.exit_time(case.effective_tokens, float(case.rates.max()))
-    return judge(claim, source, float(expected), float(observed), relative=0.35)
+    growing = case.rates > 0
+    expected = np.min(np.log(0.5 / norms[0, growing]) / case.rates[growing])
+    exit = spectrum.exit_time(case.effective_tokens, float(case.rates.max()))
+    return judge(
+        claim,
+        source,
+        float(expected),
+        float(observed),
+        relative=0.15,
+        reason=f"ln n/(2λ_max) = {float(exit):.4g}",
+    )
 
 
 def first_clusters(case: Case) -> Verdict | None:
     claim, source = "number of first clusters", "linear growth of random amplitudes, derived"
-    if not _linear_case(case) or case.dim not in (2, 3) or case.beta == 0:
+    if not case.attractive or case.dim not in (2, 3) or case.beta == 0:
         return None
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
@@ -107,13 +121,9 @@ def noise_threshold(case: Case) -> Verdict | None:
     )
 
 
-def _linear_case(case: Case) -> bool:
-    return case.attractive
-
-
 def _linear_window(case: Case, claim: str) -> int | Verdict | None:
     """Index of the last frame of the linear phase, or why there is none."""
-    if not _linear_case(case):
+    if not case.attractive:
         return None
     if not case.starts_uniform:
         return not_applicable(claim, SOURCE, "the start is not uniform")

@@ -17,6 +17,18 @@ from metastable.theory import counts, noise, regimes, ring, spectrum
 
 __all__ = ["Prediction", "matrices_of", "predict"]
 
+LABELS = {
+    "dominant_mode": "dominant mode",
+    "max_rate": "its growth rate",
+    "exit_time": "time to leave uniform",
+    "expected_clusters": "expected first clusters",
+    "cluster_distribution": "first clusters",
+    "plateau_lifetime": "first plateau, e-folding time",
+    "critical_noise": "critical noise κ_#",
+    "transition": "order of that transition",
+    "single_cluster_theorem": "one cluster in the end",
+}
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Prediction:
@@ -51,6 +63,14 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    def to_table(self) -> dict[str, str]:
+        """What is known, by a name for people, as text."""
+        table = {label: _brief(getattr(self, key)) for key, label in LABELS.items()}
+        if self.rates:
+            shown = [f"λ_{k + 1} {_brief(r)}" for k, r in enumerate(self.rates[:8])]
+            table["growth rates"] = ", ".join(shown)
+        return table
+
     def print(self) -> None:
         """The prediction as a table on the terminal."""
         from metastable.report.text import print_prediction
@@ -63,9 +83,11 @@ class Prediction:
 
 
 def _brief(value: Any) -> str:
+    if value is None:
+        return "–"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {p:.2g}" for k, p in value.items()) + "}"
-    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+        return ", ".join(f"{k}: {p:.2f}" for k, p in sorted(value.items()) if p >= 0.005)
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def predict(

@@ -18,7 +18,7 @@ class Plateau:
 
     start: float  # first frame on it
     end: float  # last frame on it
-    value: float  # the count, or the mean
+    value: float  # the count, or the median
 
     def __repr__(self) -> str:
         return f"Plateau({self.value:.4g} from {self.start:.4g} to {self.end:.4g})"
@@ -41,7 +41,7 @@ def plateaus(
     >>> plateaus([0, 1, 10, 100, 110, 1000, 1e4], [3, 3, 3, 3, 2, 2, 2])
     [Plateau(3 from 0 to 100), Plateau(2 from 110 to 1e+04)]
     """
-    times, values = _series(times, values, 1)
+    times, values = _series(times, "values", values, (1,))
     checks.nonnegative("min_log_length", min_log_length)
     checks.nonnegative("tolerance", tolerance)
     # A start at 0 alone has no scale: then every length is zero.
@@ -106,22 +106,26 @@ def phases(
     the least-squares slope of log a while a ≤ `small`; quasi-linear until r < λ/2; collapsing
     from there to the last frame. The names are those of arXiv:2410.23228; the thresholds are
     conventions of this package. For logistic growth ȧ = λa(1 − a) the phases change at a = 0.1 and
-    a = 0.5. A start above `small` has no linear phase; a run that stays below has no other.
+    a = 0.5. A run that stays below `small` is all linear; one that starts above it, with no `rate`
+    given, all collapsing.
 
     - `times`: (T,) increasing, dense enough for r (some ten frames per 1/λ).
     - `amplitudes`: (T,) or (T, K), column k − 1 for degree k = 1, …, K, at most 1 each: |μ̂_k| on
       the circle, or the square root of `power` over its number of harmonics.
     """
-    times, amplitudes = _series(times, amplitudes, (1, 2))
+    times, amplitudes = _series(times, "amplitudes", amplitudes, (1, 2))
     columns = amplitudes.reshape(len(times), -1)
     exceeded = columns.max(axis=1) > small
-    exit = int(np.argmax(exceeded)) if exceeded.any() else len(times) - 1
-    mode = int(np.argmax(columns[exit]))
+    out = int(np.argmax(exceeded)) if exceeded.any() else len(times) - 1
+    mode = int(np.argmax(columns[out]))
     log_a = np.log(np.maximum(columns[:, mode], np.finfo(float).tiny))
-    slopes = np.gradient(log_a, times) if len(times) > 1 else np.zeros(1)
-    if rate is None:
-        rate = float(np.polyfit(times[:exit], log_a[:exit], 1)[0]) if exit >= 3 else float("nan")
     ends = float(times[0]), float(times[-1])
+    if rate is None:
+        if out < 3:  # nothing to fit: it left before the first frames, or there are only these
+            spans = (None, None, ends) if exceeded.any() else (ends, None, None)
+            return Phases(mode + 1, float("nan"), *spans)
+        rate = float(np.polyfit(times[:out], log_a[:out], 1)[0])
+    slopes = np.gradient(log_a, times) if len(times) > 1 else np.zeros(1)
 
     # One-sided slopes at the first frame are the least accurate: they do not decide.
     drifting = np.abs(slopes - rate) > tolerance * abs(rate)
@@ -141,16 +145,16 @@ def phases(
     return Phases(mode + 1, rate, linear, quasilinear, (second, ends[1]))
 
 
-def _series(times: Any, values: Any, axes: int | tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _series(
+    times: Any, name: str, values: Any, axes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     times, values = np.asarray(times, float), np.asarray(values, float)
     checks.finite_array("times", times, 1)
     if (np.diff(times) <= 0).any():
         raise ValueError("times must increase from frame to frame; sort the frames first.")
-    axes = (axes,) if isinstance(axes, int) else axes
     if values.ndim not in axes or len(values) != len(times):
         raise ValueError(
-            f"values must have one row per time ({len(times)}); got shape {values.shape}."
+            f"{name} must have one row per time ({len(times)}); got shape {values.shape}."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("values must be finite; got NaN or infinity: drop those frames.")
+    checks.finite_array(name, values, values.ndim)
     return times, values

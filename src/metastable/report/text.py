@@ -61,17 +61,6 @@ def print_doctor(report: dict[str, Any]) -> None:
 def print_prediction(prediction: Any) -> None:
     """What theory says, one quantity a line."""
     console = Console()
-    names = {
-        "dominant_mode": "dominant mode",
-        "max_rate": "its growth rate",
-        "exit_time": "time to leave uniform",
-        "expected_clusters": "expected first clusters",
-        "cluster_distribution": "first clusters",
-        "plateau_lifetime": "first plateau, e-folding time",
-        "critical_noise": "critical noise κ_#",
-        "transition": "order of that transition",
-        "single_cluster_theorem": "one cluster in the end",
-    }
     beta = "" if prediction.beta is None else f", β = {prediction.beta:g}"
     count = "" if prediction.tokens is None else f", {prediction.tokens} tokens"
     console.print(
@@ -81,12 +70,8 @@ def print_prediction(prediction: Any) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    for key, label in names.items():
-        value = getattr(prediction, key)
-        table.add_row(label, "–" if value is None else _shown(value))
-    if prediction.rates:
-        shown = [f"λ_{k + 1} {_shown(r)}" for k, r in enumerate(prediction.rates[:8])]
-        table.add_row("growth rates", ", ".join(shown))
+    for label, value in prediction.to_table().items():
+        table.add_row(label, escape(value))
     console.print(table)
 
 
@@ -94,18 +79,15 @@ def print_comparison(comparison: Any) -> None:
     """The verdict rows, then the tally."""
     console = Console()
     table = Table(box=None, pad_edge=False)
-    for name in ("verdict", "claim", "expected", "observed", "tolerance"):
-        table.add_column(name)
-    colours = {"agree": "green", "disagree": "red", "not applicable": "dim"}
+    wide = console.width >= 110
+    for name in ("verdict", "claim", "expected", "observed", *(["tolerance"] if wide else [])):
+        table.add_column(name, overflow="fold", ratio=3 if name == "claim" else None)
+    marks = {"agree": "[green]agree[/]", "disagree": "[red]DISAGREE[/]", "not applicable": "n/a"}
     for row in comparison.rows:
         detail = f" [dim]({escape(row.reason)})[/]" if row.reason else ""
-        table.add_row(
-            f"[{colours[row.verdict]}]{row.verdict}[/]",
-            escape(row.claim) + detail,
-            _shown(row.expected),
-            _shown(row.observed),
-            escape(row.tolerance),
-        )
+        cells = [marks[row.verdict], escape(row.claim) + detail]
+        cells += [_shown(row.expected), _shown(row.observed)]
+        table.add_row(*cells, *([escape(row.tolerance)] if wide else []))
     console.print(table)
     console.print(repr(comparison), highlight=False)
 
@@ -113,6 +95,4 @@ def print_comparison(comparison: Any) -> None:
 def _shown(value: Any) -> str:
     if value is None:
         return "–"
-    if isinstance(value, dict):
-        return ", ".join(f"{k}: {p:.2f}" for k, p in sorted(value.items()) if p >= 0.005)
     return f"{value:.5g}" if isinstance(value, float) else escape(str(value))

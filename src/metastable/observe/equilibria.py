@@ -1,0 +1,199 @@
+"""Equilibria of a field: polished from a guess, named by their shape, with their spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Array
+
+from metastable import checks
+from metastable.fields import Field
+from metastable.fields.noise import diffusion
+from metastable.measures import Points
+from metastable.observe.clusters import Clusters, clusters
+from metastable.observe.linearization import (
+    Linearization,
+    linearize,
+    rotation_modes,
+    symmetries,
+)
+from metastable.sphere import retract
+
+__all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
+
+# Speeds in units of the field's own size, below which tokens rest; rounding leaves a few 1e−16.
+REST = 1e-12
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of random starts, `hits` out of `starts`, with its 95 % Wilson interval."""
+
+    hits: int
+    starts: int
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.starts
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's score interval: (p + z²/2n ± z√(p(1−p)/n + z²/4n²)) / (1 + z²/n), z = 1.96."""
+        z, n, p = 1.959963984540054, self.starts, self.value
+        half = z * np.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
+        low, high = np.array([-half, half]) + p + z**2 / (2 * n)
+        return float(max(low, 0.0) / (1 + z**2 / n)), float(min(high / (1 + z**2 / n), 1.0))
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.1%} of {self.starts} starts (95%: {low:.1%} to {high:.1%})"
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """Tokens at rest in a field, with the linearisation there; see `equilibrium`."""
+
+    measure: Points
+    kind: str  # "consensus", "bipartite", "polygonal", "clustering" or "other"
+    groups: Clusters  # tokens at one place
+    modes: np.ndarray  # complex rates without the symmetry's zeros, fastest growth first
+    symmetry: int  # zero modes that are rotations commuting with the field
+    resolution: float  # a rate below it cannot be told from zero
+    residual: float  # speed left over, over all tokens
+    share: Share | None = None  # of the random starts that end here, after a search
+
+    @property
+    def spectrum(self) -> np.ndarray:
+        """All n(d−1) complex eigenvalues of the linearisation, largest real part first."""
+        return _by_growth(np.append(self.modes, np.zeros(self.symmetry)))
+
+    @property
+    def rate(self) -> float:
+        """The largest growth rate up to symmetry; −∞ when symmetry is all there is."""
+        return float(np.max(np.real(self.modes), initial=-np.inf))
+
+    @property
+    def zeros(self) -> int:
+        """How many eigenvalues vanish; equal to `symmetry` unless there are others."""
+        return self.symmetry + int(np.count_nonzero(np.abs(self.modes) <= self.resolution))
+
+    @property
+    def stability(self) -> str:
+        """Linear stability up to symmetry: "stable", "unstable", or "neutral" if undecided."""
+        if abs(self.rate) <= self.resolution:
+            return "neutral"
+        return "stable" if self.rate < 0 else "unstable"
+
+    def __repr__(self) -> str:
+        count = self.groups.count
+        groups = f"{count} group{'s' if count > 1 else ''} of {self.measure.count} tokens"
+        end = "" if self.share is None else f", {self.share}"
+        return f"Equilibrium({self.kind}, {self.stability}: {groups}, rate {self.rate:.4g}{end})"
+
+
+def equilibrium(measure: Points, field: Field) -> Equilibrium:
+    """The equilibrium near a guess, by Newton's method on the product of spheres.
+
+    v(x) = 0 is solved in tangent coordinates u by (JᵀJ + ‖v‖²)u = −Jᵀv: damping by the residual
+    leaves convergence quadratic when equilibria form families, as they do under rotations, and
+    selects the step of least length there (Yamashita and Fukushima, Computing Suppl. 15, 2001).
+    Unlike a flow it finds saddles too. The field is taken at time 0, without noise.
+
+    Kinds, up to 1e−6 rad: "consensus" (one group), "bipartite" (two antipodal groups), "polygonal"
+    (three or more groups equally spaced on a great circle), "clustering" (otherwise, some tokens
+    coincide), "other" (no two tokens coincide).
+
+    The spectrum is that of the Jacobian on the tangent space of (S^{d−1})^n; directions Ωx of
+    rotations that commute with the field are split off first, so that `rate` and `stability` speak
+    about shapes. A rate below 1e−10 of the largest one counts as zero: separated clusters at
+    large β are "neutral", their rates e^{−cβ} being lost in rounding. Dense: n(d−1) up to ~1000.
+
+    >>> import metastable as ms
+    >>> equilibrium(ms.polygon(3), ms.SelfAttention(beta=5.0))
+    Equilibrium(polygonal, unstable: 3 groups of 3 tokens, rate 0.007044)
+    """
+    check_field(field)
+    if not measure.on_sphere:
+        raise ValueError("measure must hold tokens on the sphere; got R^d: use .directions().")
+    found = polish(measure, field)
+    if found is None:
+        raise ValueError(
+            "measure must lie near an equilibrium of the field; Newton's method stalled away from "
+            "one: start closer, for instance from the last frame of a long flow."
+        )
+    return found
+
+
+def check_field(field: Field) -> None:
+    if np.any(np.asarray(diffusion(field)) > 0):
+        raise ValueError("field must be free of noise, which never rests; leave Noise out.")
+
+
+def polish(measure: Points, field: Field, iterations: int = 100) -> Equilibrium | None:
+    """`equilibrium` of a checked guess, or None where Newton's method does not come to rest."""
+    size = measure.count * (measure.dim - 1)
+    checks.fits_memory(f"the Jacobian of {measure.count} tokens", 4.0 * size**2, "use fewer tokens")
+    here, damping = linearize(measure, field), 1.0
+    for _ in range(iterations):
+        # Convergence is quadratic: one more step at rest brings the speed down to rounding.
+        if here.speed <= 1e-2 * REST * here.scale:
+            break
+        trial = measure.at(_moved(measure, here, damping))
+        there = linearize(trial, field)
+        if there.speed < here.speed:
+            measure, here, damping = trial, there, max(damping / 10, 1e-3)
+        elif here.speed <= REST * here.scale or damping > 1e20:
+            break
+        else:
+            damping *= 10
+    return _describe(measure, field, here) if here.speed <= REST * here.scale else None
+
+
+def _moved(measure: Points, here: Linearization, damping: float) -> Array:
+    left, values, right = np.linalg.svd(here.jacobian)
+    shift = damping * here.speed**2 + (1e-11 * here.scale) ** 2
+    u = -right.T @ (values / (values**2 + shift) * (left.T @ here.velocity))
+    step = np.einsum("ide,ie->id", here.basis, u.reshape(measure.count, -1))
+    return retract(measure.points + step)
+
+
+def _describe(measure: Points, field: Field, here: Linearization) -> Equilibrium:
+    orbit = rotation_modes(measure, here.basis, symmetries(measure, field))
+    # J vanishes on the orbit, so the other eigenvalues are those of its compression to the rest.
+    rest = np.linalg.svd(orbit)[0][:, orbit.shape[1] :]
+    modes = np.linalg.eigvals(rest.T @ here.jacobian @ rest).astype(complex)
+    groups = clusters(measure, angle=1e-6)
+    return Equilibrium(
+        measure=measure,
+        kind=_kind(groups),
+        groups=groups,
+        modes=_by_growth(modes),
+        symmetry=orbit.shape[1],
+        resolution=1e-10 * here.scale,
+        residual=here.speed,
+    )
+
+
+def _kind(groups: Clusters) -> str:
+    centres, count = groups.centres, groups.count
+    if count == 1:
+        return "consensus"
+    if count == 2 and np.linalg.norm(centres[0] + centres[1]) <= 1e-6:
+        return "bipartite"
+    if count >= 3 and _equally_spaced(centres):
+        return "polygonal"
+    return "clustering" if count < np.count_nonzero(groups.labels >= 0) else "other"
+
+
+def _equally_spaced(centres: np.ndarray) -> bool:
+    _, values, axes = np.linalg.svd(centres)
+    if np.any(values[2:] > 1e-6):
+        return False
+    angles = np.sort(np.arctan2(centres @ axes[1], centres @ axes[0]))
+    gaps = np.diff(angles, append=angles[0] + 2 * np.pi)
+    return bool(np.abs(gaps - 2 * np.pi / len(angles)).max() <= 1e-6)
+
+
+def _by_growth(rates: np.ndarray) -> np.ndarray:
+    return rates[np.lexsort((-np.imag(rates), -np.real(rates)))]

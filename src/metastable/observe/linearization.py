@@ -1,0 +1,140 @@
+"""A field around a configuration on the product of spheres: chart, Jacobian, symmetries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable.fields import Field
+from metastable.fields.field import Places
+from metastable.fields.sums import Dense
+from metastable.measures import Points
+from metastable.numerics import jax, jnp
+from metastable.sphere import retract, uniform_points
+
+__all__ = ["Linearization", "chart", "linearize", "rotation_modes", "symmetries"]
+
+
+class Linearization(NamedTuple):
+    """v(x) and its derivative in orthonormal bases of the tangent spaces; m = n(d−1)."""
+
+    velocity: np.ndarray  # (m,)
+    jacobian: np.ndarray  # (m, m)
+    basis: np.ndarray  # (n, d, d−1)
+    scale: float  # size of the field: the yardstick of its rounding errors
+
+    @property
+    def speed(self) -> float:
+        return float(np.linalg.norm(self.velocity))
+
+
+def linearize(measure: Points, field: Field) -> Linearization:
+    """The field and its derivative at the tokens, at time 0.
+
+    The scale is the largest of the rates and of the vectors before projection, which is what
+    tokens would feel if the field did not balance.
+    """
+    velocity, jacobian, basis, drift = (np.asarray(part) for part in _derive(measure, field))
+    lengths = np.linalg.norm(drift, axis=1)
+    scale = max(float(lengths.max()), float(np.linalg.norm(jacobian, 2)))
+    return Linearization(velocity, jacobian, basis, scale)
+
+
+@eqx.filter_jit
+def _derive(measure: Points, field: Field) -> tuple[Array, Array, Array, Array]:
+    basis = tangent_basis(measure.points)
+    _, velocity = chart(measure, field)
+    here = jnp.zeros(measure.count * (measure.dim - 1))
+    places = Places(measure.points, measure.positions, own=True)
+    drift = field.drift(measure, places, 0.0, Dense())
+    return velocity(here), jax.jacfwd(velocity)(here), basis, drift
+
+
+def tangent_basis(points: Float[Array, "n d"]) -> Float[Array, "n d e"]:
+    """Orthonormal bases B_i of the tangent spaces of S^{d−1} at the points, e = d − 1.
+
+    The reflection that exchanges x with the first axis, up to sign, has x as its first column; the
+    others are tangent. The sign is the one for which x and its image are far apart.
+    """
+    axis = points.at[:, 0].add(jnp.where(points[:, 0] < 0, -1.0, 1.0))
+    square = jnp.sum(axis**2, axis=1)[:, None, None]
+    reflection = jnp.eye(points.shape[1]) - 2 * axis[:, :, None] * axis[:, None, :] / square
+    return reflection[:, :, 1:]
+
+
+def chart(
+    measure: Points, field: Field
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """Coordinates u ∈ R^{n(d−1)} around the tokens, and the field in them.
+
+    x_i(u) = z_i/‖z_i‖ with z_i = x_i + B_i u_i, and exactly u̇_i = ‖z_i‖(B_iᵀ − u_i x_iᵀ)v_i.
+    Returns u ↦ x (n, d) and u ↦ u̇ (n(d−1),).
+    """
+    x = measure.points
+    basis = tangent_basis(x)
+
+    def lift(u: Array) -> Array:
+        return x + jnp.einsum("ide,ie->id", basis, u.reshape(x.shape[0], -1))
+
+    def place(u: Array) -> Array:
+        return retract(lift(u))
+
+    def velocity(u: Array) -> Array:
+        v = field.velocity(measure.at(place(u)))
+        along = jnp.einsum("ide,id->ie", basis, v)
+        across = u.reshape(along.shape) * jnp.sum(x * v, axis=1, keepdims=True)
+        length = jnp.linalg.norm(lift(u), axis=1, keepdims=True)
+        return (length * (along - across)).ravel()
+
+    return place, velocity
+
+
+def symmetries(measure: Points, field: Field) -> np.ndarray:
+    """Generators Ω (s, d, d) of the rotations that commute with the field, v(Rx) = R v(x).
+
+    Those with Dv(y)Ωy = Ωv(y) at random tokens y: a linear system for Ω. All d(d−1)/2 for an
+    isotropic field, none for a general matrix, some for a matrix with a multiple eigenvalue.
+    """
+    generators = _antisymmetric(measure.dim)
+    # Few tokens span a small space, and a rotation of its complement would go unnoticed.
+    keys = jax.random.split(jax.random.key(0), 2 + measure.dim // measure.count)
+    moved, turned = (np.asarray(p) for p in _commutator(measure, field, generators, keys))
+    defect = (moved - turned).reshape(len(generators), -1)
+    combinations, values, _ = np.linalg.svd(defect)
+    size = max(np.abs(moved).max(), np.abs(turned).max())
+    rank = np.count_nonzero(values > 1e-9 * size)
+    return np.einsum("ks,kab->sab", combinations[:, rank:], generators)
+
+
+def rotation_modes(measure: Points, basis: np.ndarray, generators: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (m, r) of the tangent vectors Ωx, in the coordinates of `linearize`."""
+    orbit = np.einsum("nde,sdc,nc->nes", basis, generators, np.asarray(measure.points))
+    orbit = orbit.reshape(basis.shape[0] * basis.shape[2], len(generators))
+    left, values, _ = np.linalg.svd(orbit, full_matrices=False)
+    return left[:, values > 1e-8]
+
+
+def _antisymmetric(dim: int) -> np.ndarray:
+    rows, columns = np.triu_indices(dim, 1)
+    generators = np.zeros((len(rows), dim, dim))
+    generators[np.arange(len(rows)), rows, columns] = np.sqrt(0.5)
+    return generators - generators.transpose(0, 2, 1)
+
+
+@eqx.filter_jit
+def _commutator(
+    measure: Points, field: Field, generators: np.ndarray, keys: Array
+) -> tuple[Array, Array]:
+    """Dv(y)Ωy and Ωv(y) for each generator and draw of y, shape (generators, draws, n, d)."""
+
+    def both(omega: Array, key: Array) -> tuple[Array, Array]:
+        y = uniform_points(key, measure.count, measure.dim)
+        velocity = lambda y: field.velocity(measure.at(y))
+        v, moved = jax.jvp(velocity, (y,), (y @ omega.T,))
+        return moved, v @ omega.T
+
+    return jax.vmap(jax.vmap(both, (None, 0)), (0, None))(jnp.asarray(generators), keys)

@@ -1,0 +1,53 @@
+"""Figures, moving pictures and self-contained pages of runs; text for the terminal in `text`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metastable.report.angles import draw_angles as draw_angles
+    from metastable.report.angles import draw_line as draw_line
+    from metastable.report.animation import animate as animate
+    from metastable.report.figures import figures_of as figures_of
+    from metastable.report.globe import draw_strip as draw_strip
+    from metastable.report.hulls import draw_hulls as draw_hulls
+    from metastable.report.page import Facts as Facts
+    from metastable.report.page import Listing as Listing
+    from metastable.report.page import Noted as Noted
+    from metastable.report.page import Picture as Picture
+    from metastable.report.page import Section as Section
+    from metastable.report.page import Table as Table
+    from metastable.report.page import rows_table as rows_table
+    from metastable.report.page import write_page as write_page
+    from metastable.report.runs import report_run as report_run
+    from metastable.report.runs import report_runs as report_runs
+    from metastable.report.series import draw_clusters as draw_clusters
+    from metastable.report.series import draw_energy as draw_energy
+    from metastable.report.series import draw_rank as draw_rank
+    from metastable.report.series import draw_similarity as draw_similarity
+    from metastable.report.svg import save_figure as save_figure
+
+# Imported on first use: the terminal's text must not wait for matplotlib.
+_HOMES = {
+    "angles": "draw_angles draw_line",
+    "animation": "animate",
+    "figures": "figures_of",
+    "globe": "draw_strip",
+    "hulls": "draw_hulls",
+    "page": "Facts Listing Noted Picture Section Table rows_table write_page",
+    "runs": "report_run report_runs",
+    "series": "draw_clusters draw_energy draw_rank draw_similarity",
+    "svg": "save_figure",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'metastable.report' has no attribute {name!r}")
+    value = getattr(import_module(f"metastable.report.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

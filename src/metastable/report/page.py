@@ -1,0 +1,168 @@
+"""One self-contained HTML page: tables, figures and listings under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, groupby
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from metastable import __version__
+from metastable.report.svg import inline_svg
+
+__all__ = [
+    "Block",
+    "Facts",
+    "Listing",
+    "Noted",
+    "Picture",
+    "Section",
+    "Table",
+    "rows_table",
+    "write_page",
+]
+
+VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A cell with a smaller line under it."""
+
+    value: Any
+    note: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns. Cells of a column named "verdict" are coloured by their value."""
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers only, and are set flush right."""
+        cells = [[row[k] for row in self.rows] for k in range(len(self.columns))]
+        filled = [[cell for cell in column if cell is not None] for column in cells]
+        return [bool(column) and all(isinstance(c, Real) for c in column) for column in filled]
+
+    def style(self, column: int, cell: Any) -> str:
+        if self.columns[column] == "verdict":
+            return VERDICTS.get(show(cell), "open")
+        return "number" if self.numeric[column] else "short" if isinstance(cell, Real) else "words"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and their values, side by side."""
+
+    kind: ClassVar[str] = "facts"
+    pairs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure; its label is the caption."""
+
+    kind: ClassVar[str] = "picture"
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Text to keep as it is, such as a spec; folded unless `open`."""
+
+    kind: ClassVar[str] = "listing"
+    title: str
+    text: str
+    open: bool = False
+
+
+Block = Table | Facts | Picture | Listing | str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, in order; a string is a paragraph."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
+    """A table from rows that are mappings; columns in the order in which keys first appear.
+
+    >>> rows_table([{"claim": "a", "verdict": "pass"}, {"claim": "b", "reason": "c"}]).columns
+    ['claim', 'verdict', 'reason']
+    """
+    rows = list(rows)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return Table(columns, [[row.get(key) for key in columns] for row in rows], caption)
+
+
+def write_page(
+    path: str | Path, title: str, *sections: Section, lead: Sequence[Block] = ()
+) -> Path:
+    """Write one HTML file with everything inside: no script, and nothing is asked of a network.
+
+    `lead` stands above the sections (verdicts belong there). All text is escaped. Colours follow
+    the reader's theme. An existing file is replaced: a page is derived, and can be made again.
+    """
+    page = _environment().get_template("page.html")
+    rendered = page.render(title=title, lead=lead, sections=sections, version=__version__)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(rendered, encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("metastable.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = show
+    # The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg.
+    numbers = count(1)
+    environment.filters["svg"] = lambda figure: Markup(inline_svg(figure, f"f{next(numbers)}"))
+    environment.filters["runs_of"] = _neighbours
+    environment.tests["text"] = lambda block: isinstance(block, str)
+    return environment
+
+
+def _neighbours(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
+    """Blocks in order, those of one kind that follow each other together: pictures share rows."""
+    groups = groupby(blocks, key=lambda block: getattr(block, "kind", "text"))
+    return [(kind, list(items)) for kind, items in groups]
+
+
+def show(value: Any) -> str:
+    """A cell: six digits, yes or no, a dash for nothing, the first few of many."""
+    if isinstance(value, Noted):
+        return show(value.value)
+    if value is None:
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {show(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join([*(show(one) for one in value[:8]), *["…"] * (len(value) > 8)])
+    return str(value)

@@ -1,0 +1,67 @@
+"""Figures as SVG text and files: deterministic, safe to place side by side, light and dark."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from metastable.report.style import INK
+
+__all__ = ["inline_svg", "save_figure"]
+
+DPI = 200  # of the rasterised parts and of the PNG
+_THEME = (
+    f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6eb}}}}</style>"
+)
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """The figure as an <svg> element; axes and text take the text colour of the page around it.
+
+    Dense artists are images inside. Its identifiers begin with `name`, so several figures with
+    different names can stand in one page. The caption is its accessible name.
+    """
+    buffer = io.StringIO()
+    # Without these entries matplotlib writes the date and a description with addresses.
+    absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    # matplotlib's own rule is for "*", and would reach every element of the page.
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = text.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    text = text.replace("xlink:href=", "href=").replace(INK, "currentColor")
+    label = escape(figure.get_label())  # pyright: ignore[reportArgumentType]
+    first = f'<svg role="img" aria-label="{label}" stroke-linejoin="round" '
+    return _rename(text, name).replace("<svg ", first, 1).strip() + "\n"
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write `name`.svg, which follows the reader's theme, and `name`.png on white."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
+    text = inline_svg(figure, name)
+    head, body = text.split(">", 1)
+    vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
+    figure.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
+    return vector, raster
+
+
+def _rename(text: str, name: str) -> str:
+    """Short identifiers in order of use for what is referred to; none for the rest.
+
+    matplotlib salts its identifiers at random, and repeats the plain ones in every figure.
+    """
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text))
+    fresh = {old: f"{name}-{k}" for k, old in enumerate(used)}
+    text = re.sub(
+        r' id="([^"]+)"',
+        lambda found: f' id="{fresh[found[1]]}"' if found[1] in fresh else "",
+        text,
+    )
+    return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{fresh[found[2]]}", text)

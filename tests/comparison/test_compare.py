@@ -1,0 +1,121 @@
+"""Verdicts: they agree on honest runs, and flip when β or the clock is planted wrong."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import metastable as ms
+from metastable.numerics import jnp
+
+
+def verdicts(run, **changes):
+    rows = ms.compare(dataclasses.replace(run, **changes)).rows
+    return {row.claim.split(",")[0]: row.verdict for row in rows}
+
+
+def flipped(run, **changes):
+    before, after = verdicts(run), verdicts(run, **changes)
+    return {c for c in before if before[c] == "agree" and after.get(c) == "disagree"}
+
+
+@pytest.fixture(scope="module")
+def circle():
+    """The circle run of the demo, with fewer tokens."""
+    return ms.flow(ms.uniform(500, 2, seed=1), ms.SelfAttention(9.0), 30.0, frames=121)
+
+
+def test_the_demo_run_has_many_rows_and_no_disagreement(circle):
+    comparison = ms.compare(circle)
+    assert len(comparison.rows) >= 8
+    assert comparison.count("agree") >= 8 and comparison.agrees
+    for row in comparison.rows:
+        assert row.claim and row.source
+        assert row.verdict != "not applicable" or row.reason
+
+
+def test_a_wrong_beta_flips_at_least_two_rows(circle):
+    assert len(flipped(circle, field=ms.SelfAttention(9.0 * 1.3))) >= 2
+    assert len(flipped(circle, field=ms.SelfAttention(9.0 / 1.3))) >= 2
+
+
+def test_a_wrong_clock_flips_at_least_two_rows(circle):
+    usa = ms.SelfAttention(9.0, normalized=False)
+    assert len(flipped(circle, field=usa, clock="USA")) >= 2
+    assert len(flipped(circle, times=2 * circle.times)) >= 2
+
+
+def test_a_run_that_leaves_the_sphere_or_loses_energy_is_caught(circle):
+    frames = list(circle.frames)
+    frames[-1] = frames[-1].at((1 + 1e-9) * frames[-1].points)
+    assert "frames lie on the sphere" in flipped(circle, frames=tuple(frames))
+    assert "the energy never falls" in flipped(circle, frames=circle.frames[::-1])
+
+
+def test_first_clusters_row_can_disagree(circle):
+    """Nine planted clusters are far outside the predicted law at β = 9 (3 to 5)."""
+    nonagon = ms.polygon(9)
+    frames = [circle.frames[0]] + [nonagon] * (len(circle.frames) - 1)
+    assert verdicts(circle, frames=tuple(frames))["number of first clusters"] == "disagree"
+
+
+def test_orthogonal_tokens_follow_the_equiangular_law():
+    run = ms.flow(ms.orthogonal(4, 6), ms.SelfAttention(2.0), 14.0, frames=57)
+    name = "orthogonal tokens stay equiangular"
+    assert verdicts(run)[name] == "agree"
+    assert verdicts(run, field=ms.SelfAttention(2.1))[name] == "disagree"
+    assert verdicts(run)["all tokens end in one cluster"] == "agree"
+    assert verdicts(run)["rate of contraction to the final point"] == "agree"
+    assert "rate of contraction to the final point" in flipped(run, times=1.1 * run.times)
+
+
+def test_two_clusters_merge_when_the_quadrature_says():
+    pair = ms.Points([[1.0, 0.0], [0.0, 1.0]], weights=[0.3, 0.7])
+    run = ms.flow(pair, ms.SelfAttention(3.0), 12.0, frames=241)
+    name = "time for two clusters to reach ⟨x_1"
+    assert verdicts(run)[name] == "agree"
+    assert verdicts(run, field=ms.SelfAttention(3.2))[name] == "disagree"
+
+
+def test_causal_tokens_follow_the_first():
+    run = ms.flow(ms.uniform(6, 3, seed=2), ms.SelfAttention(1.0, causal=True), 60.0, frames=31)
+    assert verdicts(run)["all tokens converge to x_1(0)"] == "agree"
+
+
+def test_repulsion_stops_at_the_sharp_configuration():
+    run = ms.flow(ms.uniform(4, 3, seed=0), ms.SelfAttention(2.0, value=-1), 60.0)
+    rows = {row.claim: row for row in ms.compare(run).rows}
+    row = rows["energy bounded below by the simplex"]
+    assert row.verdict == "agree" and row.reason == "reached"
+    assert verdicts(run)["the energy never rises"] == "agree"
+
+
+def test_rescaled_hulls_are_nested():
+    start = ms.gaussian_points(12, 2, seed=0)
+    run = ms.flow(start, ms.Rescaled(ms.SelfAttention(1.0)), 4.0, frames=21)
+    name = "convex hulls of rescaled tokens are nested"
+    assert verdicts(run)[name] == "agree"
+    assert verdicts(run, frames=run.frames[::-1])[name] == "disagree"
+
+
+@pytest.mark.parametrize("kappa, seen", [(4.0, "uniform"), (100.0, "clusters")])
+def test_noise_threshold(kappa, seen):
+    """κ_# = βI_0(β)/I_1(β) = 9.547 at β = 9 on the circle (SA)."""
+    field = ms.SelfAttention(9.0) + ms.Noise(kappa)
+    run = ms.flow(ms.uniform(300, 2, seed=0), field, 25.0, frames=26, stepper=ms.Geodesic(0.02))
+    row = next(r for r in ms.compare(run).rows if r.claim.startswith("uniform is stable"))
+    assert row.verdict == "agree" and row.observed == seen
+
+
+def test_a_run_without_a_field_says_what_to_do(circle):
+    with pytest.raises(ValueError, match="must know its field"):
+        ms.compare(dataclasses.replace(circle, field=None))
+
+
+def test_own_energy_of_a_symmetric_form():
+    form = np.array([[2.0, 0.5], [0.5, 1.0]])
+    field = ms.SelfAttention(1.0, query=form, value=form)
+    run = ms.flow(ms.uniform(20, 2, seed=0), field, 5.0, frames=21)
+    assert verdicts(run)["the energy never falls"] == "agree"
+    general = ms.SelfAttention(1.0, value=jnp.asarray([[1.0, 0.3], [0.0, 1.0]]))
+    assert verdicts(run, field=general)["the energy never falls"] == "not applicable"
