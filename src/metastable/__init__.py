@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from metastable.comparison import cite as cite
     from metastable.comparison import compare as compare
     from metastable.comparison import predict as predict
     from metastable.fields import NGPT as NGPT
@@ -75,7 +76,7 @@ _HOMES = {
     "metastable.fields.sums": "Dense",
     "metastable.flows": "Adaptive Fixed Geodesic Outcome Trajectory flow layers",
     "metastable.observe": "clusters effective_rank energy similarity",
-    "metastable.comparison": "compare predict",
+    "metastable.comparison": "cite compare predict",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -119,3 +119,19 @@ def test_own_energy_of_a_symmetric_form():
     assert verdicts(run)["the energy never falls"] == "agree"
     general = ms.SelfAttention(1.0, value=jnp.asarray([[1.0, 0.3], [0.0, 1.0]]))
     assert verdicts(run, field=general)["the energy never falls"] == "not applicable"
+
+
+def test_citations_are_complete_and_belong_to_the_claims(circle):
+    from metastable.comparison.citations import bibliography
+
+    text = ms.cite(circle)
+    assert text.startswith("@article{geshkovski2023mathematical,")
+    assert "bruno2024emergence" in text and "cohn2007universally" not in text
+    named = {key for row in ms.compare(circle).rows for key in _keys(row.source)}
+    assert named <= set(bibliography())
+
+
+def _keys(source):
+    import re
+
+    return re.findall(r"[a-z]+\d{4}[a-z]+", source)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from metastable.comparison import ending, exit, motion
 from metastable.comparison.case import Case
+from metastable.comparison.citations import cite
 from metastable.comparison.prediction import Prediction, predict
 from metastable.comparison.verdict import Comparison, Verdict
 from metastable.flows import Trajectory
 
-__all__ = ["Comparison", "Prediction", "Verdict", "compare", "predict"]
+__all__ = ["Comparison", "Prediction", "Verdict", "cite", "compare", "predict"]
 
 # Each claim looks at the case and answers with a row, or with None when it is not about such a run.
 CLAIMS = (

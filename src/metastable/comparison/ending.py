@@ -53,7 +53,7 @@ def single_cluster(case: Case) -> Verdict | None:
 
 def counts_fall(case: Case) -> Verdict | None:
     """Once tokens have collapsed into tight clusters, these only merge."""
-    claim, source = "the number of tight clusters never grows", "geshkovski2024dynamic, §1"
+    claim, source = "the number of tight clusters never grows", "geshkovski2024dynamic"
     if not case.attractive:
         return None
     tight = [
@@ -111,7 +111,7 @@ def equiangular_law(case: Case) -> Verdict | None:
     error = max(float(np.abs(g[upper] - e).max()) for g, e in zip(seen, gamma, strict=True))
     return judge(
         "orthogonal tokens stay equiangular, ⟨x_i,x_j⟩ = γ_β(t), largest error",
-        "geshkovski2023mathematical, Thm 6.8",
+        "geshkovski2023mathematical, §6",
         0.0,
         error,
         absolute=1e-6,
@@ -159,7 +159,7 @@ def repulsive_minimum(case: Case) -> Verdict | None:
     if known is None or np.ptp(np.asarray(case.start.weights)) > 1e-12:
         return None
     least = float(configurations.scaled_energy(known, case.beta))
-    claim, source = f"energy bounded below by the {known.name}", "cohn2007universally, Thm 1.2"
+    claim, source = f"energy bounded below by the {known.name}", "cohn2007universally"
     reached = float(case.energies[-1])
     held = reached >= least * (1 - 1e-12)
     gap = (reached - least) / least

@@ -100,7 +100,7 @@ def noise_threshold(case: Case) -> Verdict | None:
         return None
     kappa = 1 / case.rate
     critical = float(noise.critical_kappa(case.beta, case.dim, normalized=head.normalized))
-    claim, source = "uniform is stable iff κ < κ_#", "balasubramanian2025; shalova2024"
+    claim, source = "uniform is stable iff κ < κ_#", "linear stability; mun2026phase for USA"
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
     rate = case.rates.max() - (case.dim - 1) / kappa

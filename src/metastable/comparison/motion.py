@@ -66,7 +66,7 @@ def follows_field(case: Case) -> Verdict | None:
 
 def energy_monotone(case: Case) -> Verdict | None:
     claim = "the energy never falls" if _rising(case) else "the energy never rises"
-    source = f"{PAPER}, §3.4"
+    source = f"{PAPER}, §3"
     if case.energies is None:
         return None
     if not (case.isotropic or _has_own_energy(case)):
@@ -79,7 +79,7 @@ def energy_monotone(case: Case) -> Verdict | None:
 def energy_identity(case: Case) -> Verdict | None:
     """E(t+h) − E(t−h) against Simpson's rule on the dissipation, frames all round the run."""
     law = "∫‖v‖²Z dμ" if case.normalized else "∫‖v‖² dμ"
-    claim, source = f"dE/dt = {law}", f"{PAPER}, eq. (3.7)"
+    claim, source = f"dE/dt = {law}", f"{PAPER}, §3"
     if not case.isotropic or case.energies is None or case.beta == 0:
         return None
     if case.tokens > 5000:
@@ -112,7 +112,7 @@ def energy_identity(case: Case) -> Verdict | None:
 
 
 def energy_bounds(case: Case) -> Verdict | None:
-    claim, source = "2βe^{−β}E lies between uniform and one point", f"{PAPER}, Prop. 3.4"
+    claim, source = "2βe^{−β}E lies between uniform and one point", f"{PAPER}, §3"
     if not case.isotropic or case.energies is None or case.beta == 0:
         return None
     low = float(scaled_energy_lower_bound(case.dim, case.beta))

@@ -90,7 +90,8 @@ def _apply(
     def layer(x, k):
         tokens = measure.at(x)
         here = Places(x, tokens.positions, own=True)
-        moved = x + step * field.drift(tokens, here, k * step, sum)
+        # A hair past kε, so that rounding cannot leave a layer on the wrong side of a switch.
+        moved = x + step * field.drift(tokens, here, (k + 1e-9) * step, sum)
         # The last group of layers may be short; the layers past the depth do nothing.
         return jnp.where(k < depth, retract(moved) if measure.on_sphere else moved, x), None
 

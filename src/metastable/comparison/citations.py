@@ -1,0 +1,38 @@
+"""The papers behind a result."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+from metastable.comparison.verdict import Comparison
+from metastable.flows import Trajectory
+
+__all__ = ["bibliography", "cite"]
+
+MODEL = "geshkovski2023mathematical"
+
+
+def cite(result: Trajectory | Comparison) -> str:
+    """BibTeX of the model and of every paper behind the claims that speak of a run.
+
+    >>> import metastable as ms
+    >>> run = ms.flow(ms.orthogonal(tokens=2, dim=2), ms.SelfAttention(beta=1.0), horizon=1.0)
+    >>> print(ms.cite(run).splitlines()[0])
+    @article{geshkovski2023mathematical,
+    """
+    from metastable.comparison import compare
+
+    comparison = compare(result) if isinstance(result, Trajectory) else result
+    entries = bibliography()
+    cited = " ".join(row.source for row in comparison.rows if row.verdict != "not applicable")
+    keys = [MODEL, *(key for key in entries if key in cited and key != MODEL)]
+    return "\n\n".join(entries[key] for key in keys)
+
+
+def bibliography() -> dict[str, str]:
+    """All entries of `theory/references.bib` by key."""
+    text = files("metastable.theory").joinpath("references.bib").read_text(encoding="utf-8")
+    entries = re.findall(r"^@\w+\{([^,]+),.*?^\}", text, re.M | re.S)
+    bodies = re.findall(r"^@\w+\{.*?^\}", text, re.M | re.S)
+    return dict(zip(entries, bodies, strict=True))
