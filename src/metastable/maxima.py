@@ -178,10 +178,10 @@ def _climb(
             # Along |Hessian|⁻¹ the gradient leads up also where the function is not concave.
             curvature, axes = np.linalg.eigh(_bent(hessian[active], x[active]))
             along = np.einsum("pij,pi->pj", axes, gradient[active])
-            step = np.einsum("pij,pj->pi", axes, along / np.maximum(np.abs(curvature), 1e-300))
+            step = np.einsum("pij,pj->pi", axes, along / np.maximum(np.abs(curvature), 1e-150))
             wanted = np.linalg.norm(step, axis=1)
             length = np.minimum(wanted, radius[active])
-            trial = x[active] + step * (length / np.maximum(wanted, 1e-300))[:, None]
+            trial = x[active] + step * (length / np.maximum(wanted, 1e-150))[:, None]
             trial /= np.linalg.norm(trial, axis=1, keepdims=True)
             new = derivatives(coefficients[active], trial)
             # Newton's error is the square of a step this short, and the values tie by rounding.

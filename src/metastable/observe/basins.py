@@ -14,7 +14,7 @@ from metastable.fields import Field
 from metastable.measures import Points
 from metastable.numerics import jax, jnp
 from metastable.observe.equilibria import Equilibrium, Share, check_field, polish
-from metastable.observe.linearization import chart
+from metastable.observe.linearization import chart, symmetries, turning
 from metastable.sphere import uniform_points
 
 __all__ = ["find_equilibria", "settle"]
@@ -52,7 +52,8 @@ def find_equilibria(
     keys = jax.random.split(jax.random.key(checks.integer("seed", seed, 0)), starts)
     first = jax.vmap(lambda key: uniform_points(key, tokens, dim))(keys)
     measure = Points(first[0], weights)
-    ends, rested = settle(measure, field, first, jnp.asarray(float(horizon)))
+    generators = jnp.asarray(symmetries(measure, field))
+    ends, rested = settle(measure, field, generators, first, jnp.asarray(float(horizon)))
     found: list[Equilibrium] = []
     hits: list[int] = []
     for end in np.asarray(ends)[np.asarray(rested)]:
@@ -70,9 +71,13 @@ def find_equilibria(
 
 @eqx.filter_jit
 def settle(
-    measure: Points, field: Field, starts: Float[Array, "s n d"], horizon: Array
+    measure: Points,
+    field: Field,
+    generators: Float[Array, "g d d"],
+    starts: Float[Array, "s n d"],
+    horizon: Array,
 ) -> tuple[Float[Array, "s n d"], Bool[Array, " s"]]:
-    """Flow many starts, with the masses and times of `measure`, until they rest.
+    """Flow many starts, with the masses and times of `measure`, until they rest up to rotations.
 
     Rodas3 (Sandu et al., Atmos. Environ. 31, 1997; L-stable, order 3) in tangent coordinates, with
     local error 1e−5 rad. Linearly implicit, because clusters attract each other on time scales up
@@ -82,7 +87,9 @@ def settle(
 
     def advance(state: tuple) -> tuple:
         t, h, x, _, taken = state
-        place, velocity = chart(measure.at(x), field)
+        now = measure.at(x)
+        # In the frame that turns with the tokens they come to rest, and steps may grow.
+        place, velocity = chart(now, field, turning(now, field, generators)[2])
         here = jnp.zeros(x.shape[0] * (x.shape[1] - 1))
         v, jacobian = velocity(here), jax.jacfwd(velocity)(here)
         factors = jax.scipy.linalg.lu_factor(2 / h * jnp.eye(here.size) - jacobian)

@@ -60,6 +60,10 @@ def log_potential(
     log Z(x) = log Σ_j w_j e^{β⟨M x, x_j⟩}. The SA velocity is the tangent part of ∇ log Z / β, and
     on the sphere Z is, up to a factor, the von Mises–Fisher kernel density of concentration β.
     Computed without overflow at any β.
+
+    >>> from metastable.measures import polygon
+    >>> round(float(log_potential(polygon(2), beta=1e4)[0]), 6)  # 10⁴ − log 2
+    9999.306853
     """
     checks.real("beta", beta)
     if matrix is not None:

@@ -12,12 +12,7 @@ from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, clusters
-from metastable.observe.linearization import (
-    Linearization,
-    linearize,
-    rotation_modes,
-    symmetries,
-)
+from metastable.observe.linearization import Linearization, linearize
 from metastable.sphere import retract
 
 __all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
@@ -59,13 +54,14 @@ class Equilibrium:
     groups: Clusters  # tokens at one place
     modes: np.ndarray  # complex rates without the symmetry's zeros, fastest growth first
     symmetry: int  # zero modes that are rotations commuting with the field
+    turning: float  # angular speed at which all tokens turn together, 0 at rest
     resolution: float  # a rate below it cannot be told from zero
     residual: float  # speed left over, over all tokens
     share: Share | None = None  # of the random starts that end here, after a search
 
     @property
     def spectrum(self) -> np.ndarray:
-        """All n(d−1) complex eigenvalues of the linearisation, largest real part first."""
+        """All n(d−1) eigenvalues, largest real part first; those of the symmetry count as 0."""
         return _by_growth(np.append(self.modes, np.zeros(self.symmetry)))
 
     @property
@@ -88,26 +84,31 @@ class Equilibrium:
     def __repr__(self) -> str:
         count = self.groups.count
         groups = f"{count} group{'s' if count > 1 else ''} of {self.measure.count} tokens"
-        end = "" if self.share is None else f", {self.share}"
-        return f"Equilibrium({self.kind}, {self.stability}: {groups}, rate {self.rate:.4g}{end})"
+        parts = [f"{self.kind}, {self.stability}: {groups}", f"rate {self.rate:.4g}"]
+        parts += [f"turning at {self.turning:.4g}"] if self.turning > self.resolution else []
+        parts += [f"{self.share}"] if self.share is not None else []
+        return f"Equilibrium({', '.join(parts)})"
 
 
 def equilibrium(measure: Points, field: Field) -> Equilibrium:
     """The equilibrium near a guess, by Newton's method on the product of spheres.
 
-    v(x) = 0 is solved in tangent coordinates u by (JᵀJ + ‖v‖²)u = −Jᵀv: damping by the residual
-    leaves convergence quadratic when equilibria form families, as they do under rotations, and
-    selects the step of least length there (Yamashita and Fukushima, Computing Suppl. 15, 2001).
-    Unlike a flow it finds saddles too. The field is taken at time 0, without noise.
+    v(x) = Ωx, with Ω = 0 or a rotation that commutes with the field: softmax forces do not obey
+    action and reaction, so groups can rest relative to each other and turn together. Solved in
+    tangent coordinates u by (JᵀJ + ‖w‖²)u = −Jᵀw, w = v − Ωx: this damping keeps convergence
+    quadratic when equilibria form families, as under rotations, and takes the shortest step there
+    (Yamashita and Fukushima, Computing Suppl. 15, 2001). Unlike a flow it finds saddles too. The
+    field is taken at time 0, without noise.
 
     Kinds, up to 1e−6 rad: "consensus" (one group), "bipartite" (two antipodal groups), "polygonal"
     (three or more groups equally spaced on a great circle), "clustering" (otherwise, some tokens
     coincide), "other" (no two tokens coincide).
 
-    The spectrum is that of the Jacobian on the tangent space of (S^{d−1})^n; directions Ωx of
-    rotations that commute with the field are split off first, so that `rate` and `stability` speak
-    about shapes. A rate below 1e−10 of the largest one counts as zero: separated clusters at
-    large β are "neutral", their rates e^{−cβ} being lost in rounding. Dense: n(d−1) up to ~1000.
+    The spectrum is that of the Jacobian on the tangent space of (S^{d−1})^n, in the turning frame.
+    Directions of rotations that commute with the field are split off first, so that `rate` and
+    `stability` speak about shapes. A rate below 1e−10 of the largest counts as zero: separated
+    clusters at large β are "neutral", their rates e^{−cβ} being lost in rounding. Dense: n(d−1) up
+    to 1000 or so.
 
     >>> import metastable as ms
     >>> equilibrium(ms.polygon(3), ms.SelfAttention(beta=5.0))
@@ -147,21 +148,23 @@ def polish(measure: Points, field: Field, iterations: int = 100) -> Equilibrium 
             break
         else:
             damping *= 10
-    return _describe(measure, field, here) if here.speed <= REST * here.scale else None
+    return _describe(measure, here) if here.speed <= REST * here.scale else None
 
 
 def _moved(measure: Points, here: Linearization, damping: float) -> Array:
-    left, values, right = np.linalg.svd(here.jacobian)
+    # The derivative of the velocity less its rotation: at rest J carries the orbit into itself.
+    jacobian = here.jacobian - here.orbit @ (here.orbit.T @ here.jacobian)
+    left, values, right = np.linalg.svd(jacobian)
     shift = damping * here.speed**2 + (1e-11 * here.scale) ** 2
     u = -right.T @ (values / (values**2 + shift) * (left.T @ here.velocity))
     step = np.einsum("ide,ie->id", here.basis, u.reshape(measure.count, -1))
     return retract(measure.points + step)
 
 
-def _describe(measure: Points, field: Field, here: Linearization) -> Equilibrium:
-    orbit = rotation_modes(measure, here.basis, symmetries(measure, field))
-    # J vanishes on the orbit, so the other eigenvalues are those of its compression to the rest.
-    rest = np.linalg.svd(orbit)[0][:, orbit.shape[1] :]
+def _describe(measure: Points, here: Linearization) -> Equilibrium:
+    symmetry = here.orbit.shape[1]
+    # J carries the orbit into itself, so the other eigenvalues are those of its compression.
+    rest = np.linalg.svd(here.orbit)[0][:, symmetry:]
     modes = np.linalg.eigvals(rest.T @ here.jacobian @ rest).astype(complex)
     groups = clusters(measure, angle=1e-6)
     return Equilibrium(
@@ -169,7 +172,8 @@ def _describe(measure: Points, field: Field, here: Linearization) -> Equilibrium
         kind=_kind(groups),
         groups=groups,
         modes=_by_growth(modes),
-        symmetry=orbit.shape[1],
+        symmetry=symmetry,
+        turning=float(np.linalg.norm(here.turn, 2)),
         resolution=1e-10 * here.scale,
         residual=here.speed,
     )

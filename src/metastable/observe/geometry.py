@@ -70,13 +70,15 @@ def hull(measure: Points) -> Hull:
         corners, volume = shape.vertices, float(shape.volume)
     else:
         others = lambda i: np.delete(flat, i, axis=0)
-        corners = np.array([i for i in range(len(flat)) if not _inside(others(i), flat[i], 1e-9)])
+        corners = np.array([i for i in range(len(flat)) if not _inside(others(i), flat[i], 0.0)])
     corners = corners[np.argsort(index[first[corners]])]
     return Hull(index[first[corners]], points[corners], dim, volume)
 
 
 def hull_contains(shape: Hull, points: Any, tolerance: float = 1e-9) -> np.ndarray:
     """Whether each point (m, d) lies in a hull, or within `tolerance` (of the hull's size) from it.
+
+    Past dimension 6 no tolerance is finer than 1e−7.
 
     >>> from metastable.measures import polygon
     >>> hull_contains(hull(polygon(4)), [[0.2, 0.2], [0.9, 0.9]]).tolist()
@@ -118,6 +120,9 @@ def _frame(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _inside(corners: np.ndarray, point: np.ndarray, slack: float) -> bool:
     """Whether some convex combination of corners meets the point, each coordinate to `slack`."""
     count, dim = corners.shape
+    # The solver is good to 1e−7 on numbers of order one, and the hull may have collapsed.
+    size = np.abs(corners).max()
+    corners, point, slack = corners / size, point / size, max(slack / size, 1e-7)
     # Variables: weights and the worst coordinate error, which is minimised.
     error = np.ones((dim, 1))
     upper = np.block([[corners.T, -error], [-corners.T, -error]])

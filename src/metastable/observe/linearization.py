@@ -16,15 +16,22 @@ from metastable.measures import Points
 from metastable.numerics import jax, jnp
 from metastable.sphere import retract, uniform_points
 
-__all__ = ["Linearization", "chart", "linearize", "rotation_modes", "symmetries"]
+SAME = 1e-8  # a rotation that moves tokens by less leaves them in place
+
+__all__ = ["Linearization", "chart", "linearize", "symmetries", "turning"]
 
 
 class Linearization(NamedTuple):
-    """v(x) and its derivative in orthonormal bases of the tangent spaces; m = n(d−1)."""
+    """A field and its derivative around tokens, in the frame that turns with them; m = n(d−1).
 
-    velocity: np.ndarray  # (m,)
+    Vectors are in orthonormal bases of the tangent spaces.
+    """
+
+    velocity: np.ndarray  # (m,) orthogonal to all rotations of the tokens
     jacobian: np.ndarray  # (m, m)
-    basis: np.ndarray  # (n, d, d−1)
+    basis: np.ndarray  # (n, d, d−1) the tangent bases
+    orbit: np.ndarray  # (m, r) orthonormal basis of the rotations that commute with the field
+    turn: np.ndarray  # (d, d) antisymmetric: the rotation of the frame
     scale: float  # size of the field: the yardstick of its rounding errors
 
     @property
@@ -38,20 +45,37 @@ def linearize(measure: Points, field: Field) -> Linearization:
     The scale is the largest of the rates and of the vectors before projection, which is what
     tokens would feel if the field did not balance.
     """
-    velocity, jacobian, basis, drift = (np.asarray(part) for part in _derive(measure, field))
-    lengths = np.linalg.norm(drift, axis=1)
-    scale = max(float(lengths.max()), float(np.linalg.norm(jacobian, 2)))
-    return Linearization(velocity, jacobian, basis, scale)
+    parts = _derive(measure, field, jnp.asarray(symmetries(measure, field)))
+    velocity, jacobian, basis, orbit, lengths, turn, drift = (np.asarray(part) for part in parts)
+    scale = max(np.linalg.norm(drift, axis=1).max(), np.linalg.norm(jacobian, 2))
+    return Linearization(velocity, jacobian, basis, orbit[:, lengths > SAME], turn, float(scale))
 
 
 @eqx.filter_jit
-def _derive(measure: Points, field: Field) -> tuple[Array, Array, Array, Array]:
+def _derive(measure: Points, field: Field, generators: Array) -> tuple[Array, ...]:
     basis = tangent_basis(measure.points)
-    _, velocity = chart(measure, field)
+    orbit, lengths, turn = turning(measure, field, generators)
+    _, velocity = chart(measure, field, turn)
     here = jnp.zeros(measure.count * (measure.dim - 1))
     places = Places(measure.points, measure.positions, own=True)
     drift = field.drift(measure, places, 0.0, Dense())
-    return velocity(here), jax.jacfwd(velocity)(here), basis, drift
+    return velocity(here), jax.jacfwd(velocity)(here), basis, orbit, lengths, turn, drift
+
+
+def turning(measure: Points, field: Field, generators: Array) -> tuple[Array, Array, Array]:
+    """The rotation Ω among the generators' span that is nearest to the velocity, Ωx ≈ v.
+
+    Returns principal directions of the orbit (m, s), their lengths (s,), zero where a rotation
+    leaves the tokens in place, and Ω (d, d).
+    """
+    x, basis = measure.points, tangent_basis(measure.points)
+    if not len(generators):
+        return jnp.zeros((x.size - len(x), 0)), jnp.zeros(0), jnp.zeros((x.shape[1],) * 2)
+    orbit = jnp.einsum("ide,sdc,ic->ies", basis, generators, x).reshape(-1, len(generators))
+    v = jnp.einsum("ide,id->ie", basis, field.velocity(measure)).ravel()
+    left, lengths, right = jnp.linalg.svd(orbit, full_matrices=False)
+    inverse = jnp.where(lengths > SAME, 1 / jnp.maximum(lengths, SAME), 0.0)
+    return left, lengths, jnp.einsum("s,sk,kab->ab", inverse * (left.T @ v), right, generators)
 
 
 def tangent_basis(points: Float[Array, "n d"]) -> Float[Array, "n d e"]:
@@ -67,12 +91,12 @@ def tangent_basis(points: Float[Array, "n d"]) -> Float[Array, "n d e"]:
 
 
 def chart(
-    measure: Points, field: Field
+    measure: Points, field: Field, turn: Float[Array, "d d"]
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    """Coordinates u ∈ R^{n(d−1)} around the tokens, and the field in them.
+    """Coordinates u ∈ R^{n(d−1)} around the tokens, and the field in them, in a turning frame.
 
-    x_i(u) = z_i/‖z_i‖ with z_i = x_i + B_i u_i, and exactly u̇_i = ‖z_i‖(B_iᵀ − u_i x_iᵀ)v_i.
-    Returns u ↦ x (n, d) and u ↦ u̇ (n(d−1),).
+    x_i(u) = z_i/‖z_i‖ with z_i = x_i + B_i u_i, and exactly u̇_i = ‖z_i‖(B_iᵀ − u_i x_iᵀ)w_i for
+    w = v − Ωx. Returns u ↦ x (n, d) and u ↦ u̇ (n(d−1),).
     """
     x = measure.points
     basis = tangent_basis(x)
@@ -84,9 +108,10 @@ def chart(
         return retract(lift(u))
 
     def velocity(u: Array) -> Array:
-        v = field.velocity(measure.at(place(u)))
-        along = jnp.einsum("ide,id->ie", basis, v)
-        across = u.reshape(along.shape) * jnp.sum(x * v, axis=1, keepdims=True)
+        at = place(u)
+        w = field.velocity(measure.at(at)) - at @ turn.T
+        along = jnp.einsum("ide,id->ie", basis, w)
+        across = u.reshape(along.shape) * jnp.sum(x * w, axis=1, keepdims=True)
         length = jnp.linalg.norm(lift(u), axis=1, keepdims=True)
         return (length * (along - across)).ravel()
 
@@ -108,14 +133,6 @@ def symmetries(measure: Points, field: Field) -> np.ndarray:
     size = max(np.abs(moved).max(), np.abs(turned).max())
     rank = np.count_nonzero(values > 1e-9 * size)
     return np.einsum("ks,kab->sab", combinations[:, rank:], generators)
-
-
-def rotation_modes(measure: Points, basis: np.ndarray, generators: np.ndarray) -> np.ndarray:
-    """Orthonormal basis (m, r) of the tangent vectors Ωx, in the coordinates of `linearize`."""
-    orbit = np.einsum("nde,sdc,nc->nes", basis, generators, np.asarray(measure.points))
-    orbit = orbit.reshape(basis.shape[0] * basis.shape[2], len(generators))
-    left, values, _ = np.linalg.svd(orbit, full_matrices=False)
-    return left[:, values > 1e-8]
 
 
 def _antisymmetric(dim: int) -> np.ndarray:

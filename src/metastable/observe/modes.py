@@ -63,6 +63,10 @@ def amplitudes(measure: Points, highest: int) -> np.ndarray:
 
     |μ̂_k| on the circle; n^{−1/2} for independent uniform tokens, 1 for a single point. Rows of
     these for the frames of a run are what `phases` reads. Shape (highest,).
+
+    >>> from metastable.measures import orthogonal
+    >>> amplitudes(orthogonal(4, 4), highest=2).round(6).tolist()
+    [0.5, 0.0]
     """
     _check(measure, highest)
     counts = [multiplicity(degree, measure.dim) for degree in range(1, highest + 1)]

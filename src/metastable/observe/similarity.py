@@ -100,6 +100,10 @@ def singular_values(measure: Points) -> np.ndarray:
 
     Their squares are the eigenvalues of the second moment Σ w_i x_i x_iᵀ; on the sphere they sum
     to 1.
+
+    >>> from metastable.measures import polygon
+    >>> (singular_values(polygon(3)) ** 2).round(6).tolist()
+    [0.5, 0.5]
     """
     x, w, _ = carrying(measure)
     return np.linalg.svd(np.sqrt(w)[:, None] * x, compute_uv=False)

@@ -53,7 +53,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
 
     `clusters` counts by linkage at the default angle (see `clusters`). `energy_monotone` says
     whether the energy never fell (V attracts) or never rose (V = −I, repulsion) between frames,
-    to 1e−12 of its size; energies are E_β itself, null where e^β overflows.
+    to 1e−11 of its size; energies are E_β itself, null where e^β overflows.
     """
     attention = attention_of(run.field)
     beta = None if attention is None else float(attention.beta)
@@ -96,4 +96,4 @@ def _monotone(series: np.ndarray, attention: SelfAttention | None) -> bool:
     value = None if attention is None else attention.value
     repulsive = value is not None and value.ndim == 0 and float(value) < 0
     change = -np.diff(series) if repulsive else np.diff(series)
-    return bool((change >= -1e-12 * np.abs(series).max()).all())
+    return bool((change >= -1e-11 * np.abs(series).max()).all())

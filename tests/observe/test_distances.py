@@ -1,0 +1,127 @@
+import numpy as np
+import ot
+import pytest
+
+from metastable.measures import Points, gaussian_points, polygon, simplex, uniform, von_mises_fisher
+from metastable.observe import (
+    order_parameter,
+    sinkhorn,
+    sliced_wasserstein,
+    sobolev_distance,
+    wasserstein,
+)
+
+
+def circle(angles, weights=None):
+    return Points(np.stack([np.cos(angles), np.sin(angles)], axis=1), weights)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_circle_against_linear_programming(order):
+    # POT's exact solver on the arc-length cost is the oracle.
+    rng = np.random.default_rng(order)
+    for trial in range(30):
+        n, m = rng.integers(1, 12, 2)
+        a, b = rng.uniform(0, 2 * np.pi, n), rng.uniform(0, 2 * np.pi, m)
+        if trial % 3 == 0:  # shared and repeated places
+            b = np.concatenate([a, a, b])
+        v, w = rng.uniform(0.01, 1, a.size), rng.uniform(0.01, 1, b.size)
+        if trial % 4 == 0:
+            v[:], w[:] = 1, 1
+        gap = np.abs(a[:, None] - b)
+        gap = np.minimum(gap, 2 * np.pi - gap)
+        exact = ot.emd2(v / v.sum(), w / w.sum(), gap**order) ** (1 / order)
+        assert wasserstein(circle(a, v), circle(b, w), order) == pytest.approx(exact, abs=1e-12)
+
+
+def test_circle_of_many_tokens():
+    # Rotating a measure by t < π/n moves each token of the n-gon by t.
+    n, t = 4000, 3e-4
+    turned = circle(2 * np.pi * np.arange(n) / n + t)
+    for order in (1, 2):
+        assert wasserstein(polygon(n), turned, order) == pytest.approx(t, rel=1e-9)
+    # Nearest of k points, from the uniform density: W_2² = (π/k)²/3.
+    fine = wasserstein(polygon(3000), polygon(3))
+    assert fine == pytest.approx(np.pi / 3 / np.sqrt(3), rel=1e-5)
+
+
+def test_line_and_sliced_against_pot():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(30, 1)), rng.normal(size=(40, 1))
+    v, w = rng.uniform(size=30), rng.uniform(size=40)
+    first, second = Points(x, v, on_sphere=False), Points(y, w, on_sphere=False)
+    for order in (1, 2):
+        exact = ot.emd2_1d(
+            x[:, 0], y[:, 0], v / v.sum(), w / w.sum(), metric="minkowski", p=order
+        ) ** (1 / order)
+        assert wasserstein(first, second, order) == pytest.approx(exact, rel=1e-10)
+        assert sliced_wasserstein(first, second, order, 3) == pytest.approx(exact, rel=1e-10)
+    # In R^d two points at distance r have SW_2 = r/√d.
+    ends = Points([[0.0] * 5], on_sphere=False), Points([[2.0, 0, 0, 0, 0]], on_sphere=False)
+    assert sliced_wasserstein(*ends, projections=20000) == pytest.approx(2 / np.sqrt(5), rel=0.02)
+
+
+def test_entropic_tends_to_the_exact_cost():
+    first, second = uniform(60, 3, seed=1), von_mises_fisher(50, [1.0, 0.0, 0.0], 5.0, seed=2)
+    angles = np.arccos(np.clip(np.asarray(first.points @ second.points.T), -1, 1))
+    v, w = np.asarray(first.weights), np.asarray(second.weights)
+    for order in (1, 2):
+        exact = ot.emd2(v, w, angles**order) ** (1 / order)
+        found = [sinkhorn(first, second, order, e) for e in (0.3, 0.1, 0.03)]
+        gaps = np.array(found) - exact
+        assert (gaps > 0).all() and (np.diff(gaps) < 0).all() and gaps[-1] < 0.02 * exact
+        plan = ot.sinkhorn(v, w, angles**order, 0.1, stopThr=1e-12, numItermax=20000)
+        entropic = np.sum(plan * angles**order) ** (1 / order)
+        assert found[1] == pytest.approx(entropic, rel=1e-5)
+
+
+def test_odd_but_legal_measures():
+    one, ghost = circle([0.3]), circle([0.3, 2.0], [1.0, 0.0])
+    for distance in (
+        wasserstein,
+        sinkhorn,
+        sliced_wasserstein,
+        lambda a, b: sobolev_distance(a, 1.0, b),
+    ):
+        assert distance(one, ghost) == pytest.approx(0, abs=1e-8)
+        assert distance(one, circle([0.3, 0.3, 0.3])) == pytest.approx(0, abs=1e-8)
+    with pytest.raises(ValueError, match=r"regularization must be larger .* raise it"):
+        sinkhorn(uniform(20, 3), uniform(20, 3, seed=1), regularization=1e-4, iterations=5)
+
+
+def test_sobolev_closed_form_on_the_circle():
+    # s = 1: Σ_{k≥1} 2cos(kθ)/(1+k²) = π cosh(π−θ)/sinh π − 1 for 0 ≤ θ ≤ 2π.
+    rng = np.random.default_rng(6)
+    a, w = rng.uniform(0, 2 * np.pi, 7), rng.uniform(0.1, 1, 7)
+    w /= w.sum()
+    kernel = np.pi * np.cosh(np.pi - np.abs(a[:, None] - a)) / np.sinh(np.pi) - 1
+    found = sobolev_distance(circle(a, w), 1.0, highest=20000)
+    # Left out: at most Σ_{k>K} 2/k² ≈ 2/K.
+    assert found**2 == pytest.approx(w @ kernel @ w, abs=1e-4)
+
+
+def test_sobolev_two_measures_and_other_dimensions():
+    for dim in (2, 3, 5):
+        first, second = uniform(20, dim, seed=1), uniform(30, dim, seed=2)
+        # Only degree 1 kept: power d·‖m‖², factor (1 + (d−1))^{−s}.
+        gap = np.asarray(first.weights @ first.points - second.weights @ second.points)
+        expected = np.sqrt(dim * gap @ gap * float(dim) ** -1.5)
+        assert sobolev_distance(first, 1.5, second, highest=1) == pytest.approx(expected, rel=1e-10)
+        r = float(order_parameter(first))
+        assert sobolev_distance(first, 1.5, highest=1) == pytest.approx(
+            np.sqrt(dim * r**2 * float(dim) ** -1.5), rel=1e-10
+        )
+        assert sobolev_distance(first, 1.5, first, highest=8) == pytest.approx(0, abs=1e-7)
+    # The 5-simplex is a 2-design: degrees 1 and 2 vanish.
+    assert sobolev_distance(simplex(5), 1.0, highest=2) == pytest.approx(0, abs=1e-7)
+
+
+def test_messages():
+    with pytest.raises(ValueError, match=r"other must live where measure does"):
+        wasserstein(polygon(3), polygon(3, dim=3))
+    with pytest.raises(ValueError, match=r"Use sliced_wasserstein"):
+        wasserstein(uniform(3, 3), uniform(4, 3))
+    with pytest.raises(ValueError, match=r"order must be >= 1 for a distance; got 0.5"):
+        wasserstein(polygon(3), polygon(4), 0.5)
+    with pytest.raises(ValueError, match=r"Use measure.directions"):
+        sobolev_distance(gaussian_points(3, 3), 1.0)
