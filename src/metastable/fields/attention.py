@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from metastable import checks
-from metastable.fields.field import Field, Places
+from metastable.fields.field import Field, Places, show
 from metastable.fields.position import Causal, Rope
 from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
@@ -170,22 +170,12 @@ def logits(
 
 def describe(field: Any) -> str:
     """The field with the arguments that are not at their default, on one line."""
-
-    def show(value: Any) -> str:
-        if is_traced(value):
-            return "traced"
-        return (
-            f"{float(value):g}" if np.ndim(value) == 0 else f"<{'x'.join(map(str, value.shape))}>"
-        )
-
+    operators = ((name, getattr(field, name)) for name in ("query", "key", "value"))
     parts = [f"beta={show(field.beta)}"]
-    for name in ("query", "key", "value"):
-        operator = getattr(field, name)
-        if operator is not None:
-            parts.append(f"{name}={show(operator)}")
+    parts += [f"{name}={show(operator)}" for name, operator in operators if operator is not None]
     if isinstance(field, SelfAttention):
         parts += [] if field.normalized else ["normalized=False"]
         parts += ["causal=True"] if field.causal else []
-        others = [s for s in field.position if not isinstance(s, Causal)]
-        parts += [f"position={others}"] if others else []
+        others = tuple(s for s in field.position if not isinstance(s, Causal))
+        parts += [f"position={show(others)}"] if others else []
     return f"{type(field).__name__}({', '.join(parts)})"

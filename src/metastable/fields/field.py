@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any
 
@@ -12,10 +13,10 @@ from jaxtyping import Array, Float
 from metastable import checks
 from metastable.fields.sums import Dense, Sum
 from metastable.measures import Points
-from metastable.numerics import jnp
+from metastable.numerics import is_traced, jnp
 from metastable.sphere import project, retract
 
-__all__ = ["Field", "Places", "Superposition"]
+__all__ = ["Field", "Places", "Superposition", "show"]
 
 
 class Places(eqx.Module):
@@ -63,6 +64,22 @@ class Field(eqx.Module):
 
     def __add__(self, other: Field) -> Superposition:
         return Superposition((self, other))
+
+    def __repr__(self) -> str:
+        given = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        shown = [f"{name}={show(value)}" for name, value in given if value is not None]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def show(value: Any) -> str:
+    """A parameter on one line: numbers in full, arrays by shape, functions by name."""
+    if is_traced(value):
+        return "traced"
+    if isinstance(value, Array | np.ndarray):
+        return f"{float(value):g}" if value.ndim == 0 else f"<{'x'.join(map(str, value.shape))}>"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(show, value)) + "]"
+    return repr(value) if isinstance(value, eqx.Module) else getattr(value, "__name__", str(value))
 
 
 @eqx.filter_jit

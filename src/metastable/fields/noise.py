@@ -10,7 +10,7 @@ from metastable import checks
 from metastable.fields.field import Field, Places, Superposition
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
+from metastable.numerics import jnp
 
 __all__ = ["Noise", "diffusion"]
 
@@ -38,9 +38,6 @@ class Noise(Field):
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         return jnp.zeros_like(at.points)
-
-    def __repr__(self) -> str:
-        return "Noise(traced)" if is_traced(self.kappa) else f"Noise(kappa={float(self.kappa):g})"
 
 
 def diffusion(field: Field) -> Array | float:

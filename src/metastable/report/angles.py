@@ -28,12 +28,12 @@ def draw_angles(run: Trajectory, log: bool | None = None) -> Figure:
         theta = unwrap(np.arctan2(tokens[..., 1], tokens[..., 0]))
         groups, time = partition(run)
         _draw_lines(ax, run.times, theta, groups.labels)
+        caption = f"Angles of {_number(tokens.shape[1])} tokens on the circle, unwrapped, in the "
+        caption += f"colour of their cluster at t = {time:.4g}"
         if time == run.times[-1]:
             _print_masses(ax, theta[-1], groups.labels, groups.masses)
-        caption = (
-            f"Angles of {_number(tokens.shape[1])} tokens on the circle, unwrapped, in the colour "
-            f"of their cluster at t = {time:.4g} (percent of the mass at the right)."
-        )
+            caption += " (percent of the mass at the right)"
+        caption += "."
     ax.yaxis.set_major_locator(MultipleLocator(np.pi / 2))
     ax.yaxis.set_major_formatter(FuncFormatter(_multiple_of_pi))
     ax.set_ylabel("angle θ (rad)")

@@ -52,8 +52,8 @@ def report_runs(
 ) -> Path:
     """Write one page about several runs, and the figures of each into its folder.
 
-    `verdicts` and `predictions` give those of each folder. All verdicts stand at the top, before the
-    first run. The default title is the runs' names.
+    `verdicts` and `predictions` give those of each folder. All verdicts stand at the top, above
+    the first run. The default title is the runs' names.
     """
     judged = {Path(folder): list(rows) for folder, rows in (verdicts or {}).items()}
     foretold = {Path(folder): values for folder, values in (predictions or {}).items()}
@@ -70,11 +70,7 @@ def report_runs(
 def _describe(folder: Path, predictions: Mapping[str, Any]) -> Section:
     experiment, run, manifest = load_run(folder)
     blocks: list[Block] = [Facts(_facts(experiment.model_dump(), manifest))]
-    foretold = [
-        {"quantity": name.replace("_", " "), "value": value}
-        for name, value in predictions.items()
-        if value is not None
-    ]
+    foretold = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
     if foretold:
         blocks.append(rows_table(foretold, "What theory predicts"))
     for name, figure in figures_of(run).items():
@@ -87,13 +83,13 @@ def _describe(folder: Path, predictions: Mapping[str, Any]) -> Section:
 
 
 def _judge(rows: list[Mapping[str, Any]], run: str) -> Table:
-    """Verdict rows with source and reason as notes, and how many there are of each in the caption."""
+    """Verdicts first, reason and source as notes to the claim; the caption counts them."""
     table = []
     for row in rows:
         told = dict(row)
-        for name, note in (("claim", "source"), ("verdict", "reason")):
-            told[name] = Noted(told.get(name), told.pop(note, None) or "")
-        table.append(told)
+        notes = [told.pop("reason", None), told.pop("source", None)]
+        claim = Noted(told.pop("claim", None), " · ".join(note for note in notes if note))
+        table.append({"verdict": told.pop("verdict"), "claim": claim} | told)
     tally = Counter(str(row["verdict"]) for row in rows)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in tally.items())
     return rows_table(table, f"Verdicts{f' on {run}' if run else ''}: {counted}")

@@ -11,6 +11,7 @@ from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.observe.clusters import clusters
 from metastable.observe.kernel import kernel_modes
+from metastable.observe.pairs import carrying
 from metastable.observe.similarity import effective_rank, similarity
 from metastable.observe.summary import attention_of, energy_form, energy_series
 from metastable.report.style import (
@@ -36,10 +37,8 @@ def draw_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     times = run.times[chosen]
     merged = any(frame.count != run.frames[0].count for frame in run.frames)
     count = run.frames[0].count
-    found = [
-        similarity(_some(run.frames[k]), bins=bins, tokens=count if merged else None)
-        for k in chosen
-    ]
+    tokens = min(count, MOST_TOKENS) if merged else None
+    found = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
     shares = np.ma.masked_equal([one.histogram for one in found], 0.0).T
     figure, ax = new_figure()
     mesh = ax.pcolormesh(
@@ -50,7 +49,7 @@ def draw_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
         norm=LogNorm(1e-4, 1.0, clip=True),
         rasterized=True,
     )
-    ax.plot(times, [one.mean for one in found], color=INK, lw=1.2, label="mean")
+    ax.plot(times, [one.mean for one in found], color=INK, lw=1.2)
     bar = figure.colorbar(mesh, ax=ax, label="share of pairs")
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.set_facecolor("none")
@@ -113,8 +112,9 @@ def draw_energy(run: Trajectory, log: bool | None = None) -> Figure:
         label, told = r"$\frac{1}{2}\,\|\Sigma_i w_i x_i\|^2$", "Kuramoto energy"
     elif energy_form(attention) is None:
         label = r"$2\beta e^{-\beta}\,E_\beta$"
-        told = "Energy 2β exp(−β) E, which is 1 for a single cluster and climbs by twice the "
-        told += "product of the masses when two clusters merge"
+        told = "Energy 2β exp(−β) E, which is 1 for a single cluster"
+        if attention.value is None:
+            told += " and climbs by twice the product of the masses when two clusters merge"
     else:
         label, told = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
     figure, ax = new_figure()
@@ -144,9 +144,9 @@ def draw_rank(run: Trajectory, log: bool | None = None) -> Figure:
 def _some(frame: Points) -> Points:
     if frame.count <= MOST_TOKENS:
         return frame
-    kept = np.random.default_rng(0).choice(frame.count, MOST_TOKENS, replace=False)
-    weights = np.asarray(frame.weights)[kept]
-    return Points(np.asarray(frame.points)[kept], weights, on_sphere=frame.on_sphere)
+    points, weights, _ = carrying(frame)
+    kept = np.random.default_rng(0).permutation(len(weights))[:MOST_TOKENS]
+    return Points(points[kept], weights[kept], on_sphere=frame.on_sphere)
 
 
 def _edges(times: np.ndarray) -> np.ndarray:

@@ -28,8 +28,8 @@ __all__ = [
     "time_axis",
 ]
 
-# Axes and text. SVG files replace it by the text colour of the page they stand on (see svg.py), so
-# it must not be used for data, nor inside rasterised artists.
+# Axes and text. SVG files replace it by the text colour of the page they stand on (see svg.py),
+# which cannot be done inside rasterised artists.
 INK = "#1f2430"
 # Okabe and Ito's colour-blind-safe set without its black and yellow, which vanish on one of the two
 # backgrounds; then two more. All eight and the grey keep ΔE ≥ 16 for each kind of colour blindness.

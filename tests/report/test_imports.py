@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+import metastable.report
+
+
+def test_every_public_name_exists():
+    for name in metastable.report.__all__:
+        assert getattr(metastable.report, name) is not None
+
+
+def test_terminal_text_does_not_wait_for_matplotlib_and_figures_need_no_display():
+    code = (
+        "import sys, metastable.report.text\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "import metastable.report.runs, metastable.report.animation\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

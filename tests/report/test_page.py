@@ -1,0 +1,145 @@
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from metastable.report import (
+    Facts,
+    Listing,
+    Noted,
+    Picture,
+    Section,
+    Table,
+    draw_rank,
+    rows_table,
+    write_page,
+)
+from metastable.report.page import show
+from tests.report import made
+
+EVIL = '"><script>alert(1)</script>&'
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, and collects attributes and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    verdicts = [
+        {
+            "claim": Noted(EVIL, EVIL),
+            "expected": 4,
+            "observed": 4.0,
+            "verdict": "agree",
+            "reason": None,
+        },
+        {"claim": "b", "expected": 1, "observed": 2, "verdict": "disagree", "reason": "far"},
+        {"claim": "c", "verdict": "not applicable"},
+    ]
+    figure, other = draw_rank(made.circle()), draw_rank(made.sphere())
+    figure.set_label(EVIL)
+    path = write_page(
+        tmp_path_factory.mktemp("page") / "new" / "page.html",
+        EVIL,
+        Section(
+            EVIL, [EVIL, Facts({EVIL: EVIL, "β": [9.0, 1.5]}), Picture(figure), Picture(other)]
+        ),
+        Section("second", [Listing(EVIL, f"x = 1 {EVIL}"), Table([EVIL], [], EVIL)]),
+        lead=[rows_table(verdicts, "Verdicts")],
+    )
+    return path.read_text(encoding="utf-8")
+
+
+def test_elements_nest_and_sections_are_linked(page):
+    assert page.startswith("<!DOCTYPE html>")
+    read = Reader(page)
+    assert read.tags.count("h1") == 1 and read.tags.count("section") == 2
+    links = [value for tag, name, value in read.attributes if (tag, name) == ("a", "href")]
+    ids = [value for _, name, value in read.attributes if name == "id"]
+    assert links == ["#section-1", "#section-2"] and set(link[1:] for link in links) <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def test_text_is_escaped_everywhere(page):
+    read = Reader(page)
+    assert "script" not in read.tags
+    # title, h1, link, cell, note, h2, paragraph, dt, dd, figcaption, summary, pre, caption, th
+    assert "".join(read.words).count("<script>alert(1)</script>") == 14
+    assert [value for _, name, value in read.attributes if name == "aria-label"][1] == EVIL
+
+
+def test_page_is_self_contained(page):
+    read = Reader(page)
+    assert not {"link", "iframe", "img", "object", "embed"} & set(read.tags)
+    addresses = [v for _, name, v in read.attributes if name in ("src", "href", "srcset", "action")]
+    assert all(address.startswith(("#", "data:image/png")) for address in addresses)
+    assert "@import" not in page and "url(http" not in page
+    assert "default-src 'none'" in page
+
+
+def test_figures_stand_inline_with_captions(page):
+    read = Reader(page)
+    assert read.tags.count("svg") == read.tags.count("figcaption") == 2
+    assert page.count('<div class="pictures">') == 1
+    assert "prefers-color-scheme: dark" in page and "@media print" in page
+
+
+def test_verdicts_are_marked(page):
+    marks = re.findall(r'<td class="(pass|fail|open)">([^<]+)</td>', page)
+    assert marks == [
+        ("pass", "agree"),
+        ("fail", "disagree"),
+        ("open", "not applicable"),
+    ]
+    assert page.index("Verdicts") < page.index("<h2")
+
+
+def test_writing_again_replaces_the_page(tmp_path):
+    path = tmp_path / "page.html"
+    write_page(path, "one")
+    write_page(path, "two")
+    assert "two" in path.read_text() and [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        (1 / 3, "0.333333"),
+        (np.float64(2e-16), "2e-16"),
+        (7, "7"),
+        ([1.0, 2], "1, 2"),
+        (list(range(20)), "0, 1, 2, 3, 4, 5, 6, 7, …"),
+        ({3: 0.25, 4: 0.75}, "3: 0.25, 4: 0.75"),
+    ],
+)
+def test_cells(value, text):
+    assert show(value) == text
