@@ -77,6 +77,9 @@ class _Steps(eqx.Module):
         layer = jnp.searchsorted(self.switches, t, side="right")
         return jax.tree.map(lambda leaf: leaf[layer], self.stacked)
 
+    def __repr__(self) -> str:
+        return f"<{self.switches.shape[0] + 1} fields, one after the other>"
+
 
 def jumps(field: Any) -> tuple[float, ...]:
     """Times at which a field changes abruptly; a solver must not step across them."""
