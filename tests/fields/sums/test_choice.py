@@ -1,0 +1,104 @@
+"""The choice of a sum: what it serves, that it keeps its word, and when it stays dense."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import metastable as ms
+from metastable.fields.sums import choice
+from metastable.fields.sums.choice import check_sum, choose_sum
+from metastable.fields.sums.circle import CircleSum
+from metastable.fields.sums.dense import Dense
+from metastable.fields.sums.gaussian import GaussianSum
+from metastable.fields.sums.harmonic import HarmonicSum
+from metastable.fields.sums.sphere import SphereSum
+from metastable.numerics import jax
+
+NEAR = np.array([[1.0, 0.1, 0.0], [0.0, 0.9, 0.1], [0.1, 0.0, 1.0]])
+
+
+def served(dim):
+    """Fields a fast sum exists for, and the kind chosen for 50 000 tokens."""
+    fast = CircleSum if dim == 2 else SphereSum
+    plain = ms.SelfAttention(25.0)
+    return [
+        (plain, fast),
+        (ms.SelfAttention(25.0, value=-1.0, normalized=False) + ms.Noise(kappa=9.0), fast),
+        (ms.MultiHead([plain, ms.SelfAttention(30.0, value=NEAR[:dim, :dim])]), fast),
+        (ms.SelfAttention(2.0, query=NEAR[:dim, :dim]), GaussianSum),
+    ]
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_fast_sums_are_chosen_and_keep_the_tolerance(dim):
+    measure = ms.uniform(tokens=50_000, dim=dim, seed=1)
+    for field, kind in served(dim):
+        sum = choose_sum(measure, field)
+        assert type(sum) is kind, field
+    for field, _ in served(dim)[2:]:
+        assert check_sum(choose_sum(measure, field), measure, field, sample=32) < 1e-9
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_few_tokens_are_summed_densely_and_some_by_matrix_products(dim):
+    for field, _ in served(dim):
+        assert type(choose_sum(ms.uniform(tokens=100, dim=dim), field)) is Dense
+    some = ms.uniform(tokens=1500, dim=dim)
+    assert type(choose_sum(some, ms.SelfAttention(2.0))) is HarmonicSum
+
+
+def test_what_has_no_fast_sum_is_summed_densely():
+    circle, sphere = ms.uniform(tokens=50_000, dim=2), ms.uniform(tokens=50_000, dim=3)
+    stretched = np.diag([1.0, 0.1, 3.0])
+    fields = [
+        ms.SelfAttention(2.0, causal=True),
+        ms.Schedule(lambda t: ms.SelfAttention(1 + t)),
+        ms.Potential(lambda s: s**2),
+        ms.Kuramoto(),
+        ms.SelfAttention(20.0, query=-1.0),  # rows look away from themselves: no digits left
+    ]
+    for field in fields:
+        assert type(choose_sum(circle, field)) is Dense, field
+    assert type(choose_sum(sphere, ms.SelfAttention(9.0, key=stretched))) is Dense
+    assert type(choose_sum(ms.uniform(tokens=50_000, dim=4), ms.SelfAttention(2.0))) is Dense
+    assert type(choose_sum(circle.euclidean(), ms.SelfAttention(2.0))) is Dense
+    # The degrees of so large a β would outgrow the tables of the sphere.
+    assert type(choose_sum(sphere, ms.SelfAttention(1e4))) is Dense
+
+
+def test_choice_inside_a_transformation_depends_on_shapes_alone():
+    measure = ms.uniform(tokens=50_000, dim=2)
+
+    def kind(points, field):
+        kinds.append(type(choose_sum(measure.at(points), field)))
+        return points
+
+    kinds, field = [], ms.SelfAttention(25.0)
+    jax.eval_shape(lambda x: kind(x, field), measure.points)
+    jax.eval_shape(lambda beta: kind(measure.points, ms.SelfAttention(beta)), 25.0)  # unknown β
+    assert kinds == [CircleSum, Dense]
+
+
+def test_a_coarse_sum_is_found_out():
+    measure, field = ms.uniform(tokens=2000, dim=2, seed=2), ms.SelfAttention(9.0)
+    coarse = check_sum(CircleSum.reaching(9.0, 1e-3), measure, field)
+    assert 1e-4 < coarse < 1 and check_sum(Dense(), measure, field) < 1e-13
+
+
+def test_without_finufft_the_harmonic_sum_serves(monkeypatch):
+    monkeypatch.setattr(choice, "_has_nufft", lambda: False)
+    measure, field = ms.uniform(tokens=20_000, dim=3), ms.SelfAttention(9.0)
+    assert type(choose_sum(measure, field)) is HarmonicSum
+    assert type(choose_sum(measure, ms.SelfAttention(2.0, query=NEAR))) is Dense
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax_finufft") is None, reason="needs jax-finufft")
+def test_importing_the_package_does_not_import_finufft():
+    code = "import sys, metastable; metastable.uniform(tokens=2, dim=2); print('jax_finufft' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,64 @@
+"""Discrete depth: the exact recursion, its limit, and which layers are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import metastable as ms
+from tests import oracles
+
+START = ms.uniform(6, 3, seed=4)
+X, W = np.asarray(START.points), np.asarray(START.weights)
+FIELD = ms.SelfAttention(2.0, value=[[1.0, 0.3, 0.0], [0.0, 0.7, 0.0], [0.2, 0.0, 1.1]])
+VALUE = np.asarray(FIELD.value)
+
+
+def recursion(x, depth, step, normalise=oracles.unit):
+    """x ← N(x + εA(x)) with A not projected, as a transformer computes it."""
+    states = [x]
+    for _ in range(depth):
+        x = normalise(x + step * oracles.attention(x, W, 2.0, value=VALUE))
+        states.append(x)
+    return np.stack(states)
+
+
+def test_layers_are_the_residual_recursion():
+    run = ms.layers(START, FIELD, depth=7, step=0.8)
+    assert np.abs(run.points - recursion(X, 7, 0.8)).max() < 1e-13
+    assert np.allclose(run.times, 0.8 * np.arange(8)) and run.statistics["evaluations"] == 7
+    free = ms.layers(START.euclidean(), FIELD, depth=7, step=0.8)
+    expected = recursion(X, 7, 0.8, normalise=lambda y: y)
+    assert np.abs(free.points - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("depth", "frames"), [(10, 4), (10, 11), (10, 99), (7, 2), (5, 3)])
+def test_kept_layers_are_among_all_layers_and_include_the_last(depth, frames):
+    run = ms.layers(START, FIELD, depth=depth, step=0.5, frames=frames)
+    every = recursion(X, depth, 0.5)
+    index = np.rint(run.times / 0.5).astype(int)
+    assert index[0] == 0 and index[-1] == depth and (np.diff(index) > 0).all()
+    assert len(index) <= frames and len(index) == len(run.frames)
+    assert np.abs(run.points - every[index]).max() < 1e-13
+
+
+def test_thin_layers_tend_to_the_flow_at_first_order():
+    # 1 ± 0.1: the error of Euler with normalisation is Cε + O(ε²).
+    def rhs(t, y):
+        y = oracles.unit(y)
+        return oracles.project(y, oracles.attention(y, W, 2.0, value=VALUE))
+
+    exact = oracles.integrate(rhs, X, np.array([0.0, 2.0]))[-1]
+    depths = np.array([50, 100, 200])
+    errors = [
+        np.abs(ms.layers(START, FIELD, int(n), 2.0 / n, frames=2).points[-1] - exact).max()
+        for n in depths
+    ]
+    order = -np.polyfit(np.log(depths), np.log(errors), 1)[0]
+    assert order == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.xfail(strict=True, reason="layers drops the noise of a field without a word")
+def test_layers_refuse_noise():
+    with pytest.raises(ValueError, match="noise"):
+        ms.layers(START, FIELD + ms.Noise(1.0), depth=2)
