@@ -214,5 +214,7 @@ def test_doctor_finds_this_machine_healthy():
 
 
 def test_help_loads_no_numerics():
-    code = "import sys, metastable.cli; assert not {'jax', 'numpy', 'matplotlib'} & set(sys.modules)"
+    code = (
+        "import sys, metastable.cli; assert not {'jax', 'numpy', 'matplotlib'} & set(sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -37,13 +37,19 @@ if TYPE_CHECKING:
     from metastable.fields import SelfAttention as SelfAttention
     from metastable.fields import SinkhornAttention as SinkhornAttention
     from metastable.fields import Window as Window
+    from metastable.fields.sums import CircleSum as CircleSum
     from metastable.fields.sums import Dense as Dense
+    from metastable.fields.sums import GaussianSum as GaussianSum
+    from metastable.fields.sums import HarmonicSum as HarmonicSum
+    from metastable.fields.sums import SphereSum as SphereSum
     from metastable.flows import Adaptive as Adaptive
     from metastable.flows import Fixed as Fixed
     from metastable.flows import Geodesic as Geodesic
+    from metastable.flows import Merge as Merge
     from metastable.flows import Outcome as Outcome
     from metastable.flows import Trajectory as Trajectory
     from metastable.flows import flow as flow
+    from metastable.flows import hardmax as hardmax
     from metastable.flows import layers as layers
     from metastable.measures import Points as Points
     from metastable.measures import caps as caps
@@ -73,8 +79,8 @@ _HOMES = {
         "NGPT Noise PeriNorm PostNorm Potential PreNorm Rescaled Rope Schedule SelfAttention "
         "SinkhornAttention Window"
     ),
-    "metastable.fields.sums": "Dense",
-    "metastable.flows": "Adaptive Fixed Geodesic Outcome Trajectory flow layers",
+    "metastable.fields.sums": "CircleSum Dense GaussianSum HarmonicSum SphereSum",
+    "metastable.flows": "Adaptive Fixed Geodesic Merge Outcome Trajectory flow hardmax layers",
     "metastable.observe": "clusters effective_rank energy similarity",
     "metastable.comparison": "cite compare predict",
 }

@@ -10,7 +10,18 @@ import numpy as np
 
 from metastable.numerics import is_traced
 
-__all__ = ["finite_array", "fits_memory", "integer", "nonnegative", "positive", "real", "square"]
+__all__ = [
+    "finite_array",
+    "fits_memory",
+    "function",
+    "instance",
+    "integer",
+    "nonnegative",
+    "positive",
+    "real",
+    "seed",
+    "square",
+]
 
 
 def _shown(value: Any) -> str:
@@ -42,6 +53,26 @@ def positive(name: str, value: Any, remedy: str = "") -> Any:
     return value
 
 
+def seed(value: Any) -> int:
+    """A seed of random numbers: an integer from 0 below 2^63."""
+    if integer("seed", value, 0) >= 2**63:
+        raise ValueError(f"seed must be below 2^63; got {_shown(value)}.")
+    return int(value)
+
+
+def instance(name: str, value: Any, kind: type | tuple[type, ...], need: str) -> Any:
+    """An object of the right class; a class itself is the usual mistake."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {need}; got {_shown(value)}.")
+    return value
+
+
+def function(name: str, value: Any, need: str) -> Any:
+    if not callable(value):
+        raise ValueError(f"{name} must be {need}; got {_shown(value)}.")
+    return value
+
+
 def integer(name: str, value: Any, least: int, remedy: str = "") -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
@@ -52,8 +83,13 @@ def integer(name: str, value: Any, least: int, remedy: str = "") -> int:
 
 
 def finite_array(name: str, value: Any, ndim: int) -> None:
-    """The right number of axes, no empty axis, no NaN, no infinity."""
-    shape = np.shape(value)
+    """Real numbers with the right number of axes, no empty axis, no NaN, no infinity."""
+    try:
+        shape = np.shape(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length; got {_shown(value)}.") from None
+    if not is_traced(value) and np.asarray(value).dtype.kind not in "iufb":
+        raise ValueError(f"{name} must hold real numbers; got {_shown(value)}.")
     if len(shape) != ndim or 0 in shape:
         raise ValueError(f"{name} must be an array with {ndim} non-empty axes; got shape {shape}.")
     if not is_traced(value) and not np.isfinite(np.asarray(value)).all():

@@ -99,7 +99,6 @@ def test_a_window_keeps_far_tokens_independent():
     assert np.abs(a[-1, 5:] - b[-1, 5:]).max() > 0.01
 
 
-@pytest.mark.xfail(strict=True, reason="anything is taken for a scheme, then silently ignored")
 @pytest.mark.parametrize("position", ["rope", 3.0, ms.Rope])
 def test_a_scheme_that_is_none_is_refused(position):
     with pytest.raises(ValueError, match="position"):

@@ -88,7 +88,6 @@ def test_fields_that_do_not_fit_the_tokens_say_why(field, measure, at, message):
         field.velocity(measure, at=at)
 
 
-@pytest.mark.xfail(strict=True, reason="accepted when built; fails later with an AttributeError")
 @pytest.mark.parametrize(
     ("make", "name"),
     [
@@ -107,7 +106,6 @@ def test_objects_of_the_wrong_kind_are_refused_by_name(make, name):
         make()
 
 
-@pytest.mark.xfail(strict=True, reason="a zero vector has no direction; NaN comes back")
 def test_a_zero_place_on_the_sphere_is_refused():
     with pytest.raises(ValueError, match="at"):
         SA.velocity(BALL, at=np.zeros((1, 3)))

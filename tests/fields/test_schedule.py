@@ -116,7 +116,6 @@ def test_one_layer_of_depth_uses_one_draw():
     assert np.abs(run.points[-1] - x).max() < 1e-12
 
 
-@pytest.mark.xfail(strict=True, reason="Mix switches at `until` without telling the solver")
 def test_mixed_placement_is_integrated_without_stepping_over_its_switch():
     m = ms.orthogonal(3, 3).euclidean()
     attention, until = ms.SelfAttention(1.0), 0.5

@@ -115,7 +115,6 @@ WRAPPED = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="noise inside another field is dropped without a word")
 @pytest.mark.parametrize("name", WRAPPED)
 def test_noise_inside_another_field_is_felt_or_refused(name):
     try:

@@ -85,7 +85,6 @@ def test_fixed_euler_steps_are_those_of_the_paper_scripts():
     assert run.statistics["steps"] == 40
 
 
-@pytest.mark.xfail(strict=True, reason="segments cut the last step before each of their ends")
 def test_fixed_steps_are_equal_whatever_the_frames():
     stepper = ms.Fixed(0.1, diffrax.Euler())
     run = ms.flow(START, ms.SelfAttention(3.0), 4.0, frames=101, stepper=stepper)
@@ -125,7 +124,6 @@ def test_bad_calls_are_refused_before_any_work(call, message):
         call()
 
 
-@pytest.mark.xfail(strict=True, reason="another kind of error from deep inside")
 @pytest.mark.parametrize(
     ("call", "name"),
     [

@@ -58,7 +58,6 @@ def test_thin_layers_tend_to_the_flow_at_first_order():
     assert order == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="layers drops the noise of a field without a word")
 def test_layers_refuse_noise():
     with pytest.raises(ValueError, match="noise"):
         ms.layers(START, FIELD + ms.Noise(1.0), depth=2)

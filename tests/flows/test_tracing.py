@@ -46,7 +46,6 @@ def test_matrices_and_weights_do_not_compile_again(traces):
     assert len(traces) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="seed and step are static in Diffusive")
 def test_another_seed_of_the_noise_does_not_compile_again(traces):
     for seed in range(2):
         field = ms.SelfAttention(1.0) + ms.Noise(5.0)

@@ -67,7 +67,6 @@ def test_bad_points_are_refused_in_one_sentence(arguments, message):
         ms.Points(**arguments)
 
 
-@pytest.mark.xfail(strict=True, reason="text, complex and ragged input: TypeError or unnamed error")
 @pytest.mark.parametrize("points", [[["a", "b"]], [[1j, 0]], [[1.0, 0.0], [1.0]]])
 def test_input_that_is_not_a_real_array_is_refused_by_name(points):
     with pytest.raises(ValueError, match="points"):

@@ -108,7 +108,6 @@ def test_planted_clusters_have_equal_shares_around_their_centres():
     assert [sum(row) for row in sizes] == [3, 3, 4]
 
 
-@pytest.mark.xfail(strict=True, reason="cluster k of seed s re-uses the stream of k−1 at s+1")
 def test_planted_clusters_of_neighbouring_seeds_are_independent():
     share = 200
     a = np.asarray(ms.planted(2 * share, 2, 2, concentration=5.0, seed=0).points)[share:]

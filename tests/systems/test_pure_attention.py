@@ -66,44 +66,52 @@ def check_polytope(dim: int, seed: int) -> None:
     assert rank <= attention_rank_bound(corners)
 
 
-def leads_alone(value: np.ndarray) -> bool:
-    """Whether the eigenvalue of V of largest modulus is real, positive and simple."""
-    by_size = sorted(np.linalg.eigvals(value), key=abs, reverse=True)
-    gap = abs(by_size[0]) - abs(by_size[1])
-    return bool(gap > 1e-6 and abs(by_size[0].imag) < 1e-9 and by_size[0].real > 0)
+def modulus_ratio(value: np.ndarray) -> float:
+    """|λ_2|/λ_1 of V, or ∞ where the eigenvalue of largest modulus is not real and positive."""
+    first, second = sorted(np.linalg.eigvals(value), key=abs, reverse=True)[:2]
+    real = abs(first.imag) < 1e-9 and first.real > 0
+    return abs(second) / first.real if real else np.inf
 
 
-def check_hyperplanes(dim: int, draws: int, seed: int) -> None:
-    """Every token within 1e−3(b−a) of {0, a, b} at λ_1 T = 10, for Gaussian V that qualify.
+def hyperplane_distances(dim: int, draws: int, seed: int, ratio: float) -> np.ndarray:
+    """Largest distance of a token from {0, a, b} at λ_1 T = 10, in units of b − a, for each V.
 
-    Tokens of scale 3 are decided early; a token that lingers near 0, or |λ_2| close to λ_1, delays
-    the approach past any given time.
+    V is Gaussian, kept where the hypothesis holds and |λ_2| ≤ `ratio` λ_1. The theorem asks for no
+    gap, but the time at which a token turns towards φ_1 is of order 1/(λ_1 − |λ_2|).
     """
     random = np.random.default_rng(seed)
     distances, refused = [], 0
     while len(distances) < draws:
         value = random.normal(size=(dim, dim))
         geometry = limit_geometry(value)
-        assert (geometry.kind == "hyperplanes") == leads_alone(value)
+        assert (geometry.kind == "hyperplanes") == (modulus_ratio(value) < 1)
         if geometry.kind is None:
             refused += 1
             assert geometry.reason and geometry.source is None
             continue
+        if modulus_ratio(value) > ratio:
+            continue
         run = ms.flow(
-            ms.gaussian_points(TOKENS, dim, scale=3.0, seed=len(distances)),
+            ms.gaussian_points(TOKENS, dim, seed=len(distances)),
             ms.Rescaled(ms.SelfAttention(1.0, value=value)),
             horizon=10.0 / geometry.growth,
             frames=21,
+            stepper=ms.Adaptive(max_steps=20_000),
         )
         levels = run.points @ geometry.functionals[0]  # (time, token)
-        a, b = levels[-1].min(), levels[-1].max()
-        off = np.abs(levels[-1][:, None] - np.array([0.0, a, b])).min(axis=1).max()
-        distances.append(off / (b - a))
         assert np.diff(levels.max(axis=1)).max() < 1e-9
         assert np.diff(levels.min(axis=1)).min() > -1e-9
-    print(f"d={dim}: worst distance {max(distances):.1e} (b−a); {refused} draws not applicable")
+        # Without a token on one side of 0 that hyperplane is missing, and its level is 0.
+        a, b = min(levels[-1].min(), 0.0), max(levels[-1].max(), 0.0)
+        off = np.abs(levels[-1][:, None] - np.array([0.0, a, b])).min(axis=1).max()
+        distances.append(off / (b - a) if run.outcome.name == "done" else np.inf)
+    share = np.mean(np.array(distances) < 1e-3)
+    print(
+        f"d={dim} |λ_2| ≤ {ratio:g} λ_1: share {share:.3f} within 1e−3, largest "
+        f"{max(distances):.1e}; {refused} draws not applicable"
+    )
     assert refused > 0
-    assert max(distances) < 1e-3
+    return np.array(distances)
 
 
 def check_subspace(draws: int, seed: int) -> None:
@@ -170,7 +178,7 @@ def test_polytope():
 
 
 def test_hyperplanes():
-    check_hyperplanes(3, draws=5, seed=2)
+    assert hyperplane_distances(3, draws=5, seed=2, ratio=0.5).max() < 1e-3
 
 
 def test_polytope_times_subspace():

@@ -61,6 +61,8 @@ class SelfAttention(Field):
         self.key = matrix("key", key)
         self.value = matrix("value", value)
         schemes = tuple(position) if isinstance(position, tuple | list) else (position,)
+        for scheme in schemes:
+            checks.instance("position", scheme, (Rope, Bias), "Rope(), Alibi(...) or Window(...)")
         self.position = ((Causal(),) if causal else ()) + schemes
         self.normalized = bool(normalized)
 
@@ -164,7 +166,8 @@ def logits(
         row_times=at.times,
         column_times=measure.positions,
         zonal=query is None and key is None and measure.on_sphere and not position,
-        own=at.own,
+        # A token of no mass may see nothing but far tokens: it needs the logarithms.
+        own=at.own and not measure.massless,
     )
 
 

@@ -14,7 +14,7 @@ from metastable.fields.attention import act, matrix
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
+from metastable.numerics import is_traced, jax, jnp
 from metastable.sphere import project
 
 __all__ = [
@@ -61,9 +61,10 @@ class FeedForward(Field):
         if bias is not None:
             checks.finite_array("bias", bias, 1)
         self.bias = jnp.asarray(0.0 if bias is None else bias, jnp.float64)
-        if not callable(activation):
-            raise ValueError(f"activation must be a function such as jnp.tanh; got {activation!r}.")
-        self.activation, self.after = activation, after
+        self.activation = checks.function("activation", activation, "a function such as jnp.tanh")
+        if after is not None:
+            checks.instance("after", after, Field, "a field, whose output the layer takes")
+        self.after = after
 
     @property
     def clock(self) -> str | None:
@@ -163,6 +164,10 @@ class Block(Field):
     field: Field
     placement: Placement
 
+    def __check_init__(self) -> None:
+        checks.instance("field", self.field, Field, "a field")
+        checks.instance("placement", self.placement, Placement, "an object such as PreNorm()")
+
     @property
     def clock(self) -> str | None:
         return self.field.clock
@@ -194,8 +199,11 @@ class Gain(Field):
     def __init__(self, field: Field, gain: Any):
         checks.finite_array("gain", gain, 1)
         self.field, self.gain = field, jnp.asarray(gain, jnp.float64)
-        if bool(jnp.any(self.gain == 0)):
-            raise ValueError("gain must have no zero entry (the ellipsoid would be flat).")
+        if not is_traced(self.gain) and bool(jnp.any(self.gain == 0)):
+            where = int(jnp.argmin(jnp.abs(self.gain)))
+            raise ValueError(
+                f"gain must have no zero entry (the ellipsoid would be flat); axis {where} has 0."
+            )
 
     @property
     def clock(self) -> str | None:

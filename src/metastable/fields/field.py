@@ -134,4 +134,8 @@ def _places(measure: Points, at: Any) -> Places:
             f"at must hold points of dimension {measure.dim}, like the tokens; got shape "
             f"{np.shape(points)}."
         )
-    return Places(retract(points) if measure.on_sphere else points, times)
+    if measure.on_sphere:
+        if not is_traced(points) and np.any(np.linalg.norm(np.asarray(points), axis=1) == 0):
+            raise ValueError("at must hold no zero vector on the sphere; got one: drop it.")
+        points = retract(points)
+    return Places(points, times)

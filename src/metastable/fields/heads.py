@@ -28,9 +28,9 @@ class MultiHead(Field):
     outputs: tuple[Array | None, ...]
 
     def __init__(self, heads: Sequence[Field], outputs: Sequence[Any] | None = None):
-        heads = tuple(heads)
+        given, heads = heads, tuple(heads) if isinstance(heads, list | tuple) else ()
         if not heads or not all(isinstance(head, Field) for head in heads):
-            raise ValueError(f"heads must be a non-empty list of fields; got {heads!r}.")
+            raise ValueError(f"heads must be a non-empty list of fields; got {given!r}.")
         outputs = [None] * len(heads) if outputs is None else list(outputs)
         if len(outputs) != len(heads):
             raise ValueError(

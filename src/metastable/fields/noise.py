@@ -8,9 +8,10 @@ from jaxtyping import Array, Float
 
 from metastable import checks
 from metastable.fields.field import Field, Places, Superposition
+from metastable.fields.schedule import Schedule
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import jnp
+from metastable.numerics import jax, jnp
 
 __all__ = ["Noise", "diffusion"]
 
@@ -41,9 +42,24 @@ class Noise(Field):
 
 
 def diffusion(field: Field) -> Array | float:
-    """1/κ of a field: the sum over its noises, 0 without any."""
-    if isinstance(field, Noise):
-        return 1.0 / field.kappa
-    if isinstance(field, Superposition):
-        return sum((diffusion(part) for part in field.parts), start=0.0)
-    return 0.0
+    """1/κ of a field: the sum over its noises, 0 without any.
+
+    Noise is a term of the equation, not of a force: inside another field it would be lost.
+    """
+    parts = field.parts if isinstance(field, Superposition) else (field,)
+    if any(_hides_noise(part) for part in parts if not isinstance(part, Noise)):
+        raise ValueError(
+            "Noise must be added to the outermost field, field + Noise(...); it is inside another."
+        )
+    return sum((1.0 / part.kappa for part in parts if isinstance(part, Noise)), start=0.0)
+
+
+def _hides_noise(field: Field) -> bool:
+    if isinstance(field, Schedule):
+        inside = field.at_time(0.0)
+        return isinstance(inside, Noise) or _hides_noise(inside)
+    nodes = jax.tree.leaves(field, is_leaf=lambda node: isinstance(node, Noise | Schedule))
+    return any(
+        isinstance(node, Noise) or (isinstance(node, Schedule) and _hides_noise(node))
+        for node in nodes
+    )

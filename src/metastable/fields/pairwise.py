@@ -27,6 +27,9 @@ class Potential(Field):
 
     potential: Callable[[Array], Array]
 
+    def __check_init__(self) -> None:
+        checks.function("potential", self.potential, "a function s -> W(s)")
+
     @property
     def clock(self) -> str:
         return "W"
@@ -86,6 +89,9 @@ class Krause(Field):
 
     profile: Callable[[Array], Array]
 
+    def __check_init__(self) -> None:
+        checks.function("profile", self.profile, "a function of the squared distance")
+
     @property
     def clock(self) -> str:
         return "Krause"
@@ -98,7 +104,9 @@ class Krause(Field):
 
         y = measure.points
         mass, total = _dense(sum).pairwise(weight, at.points, y, measure.weights, y)
-        return total / mass[:, None] - at.points
+        # A token of no mass with no neighbour sees nothing, and stays.
+        seen = jnp.where(mass > 0, mass, 1.0)[:, None]
+        return jnp.where(mass[:, None] > 0, total / seen - at.points, 0.0)
 
 
 def _dense(sum: Sum) -> Dense:

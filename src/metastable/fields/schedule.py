@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from metastable import checks
+from metastable.fields.block import Mix
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
+from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["Schedule", "jumps"]
 
@@ -29,6 +30,11 @@ class Schedule(Field):
     at_time: Callable[[Any], Field]
     switches: tuple[float, ...] = eqx.field(static=True, default=())
 
+    def __check_init__(self) -> None:
+        if isinstance(self.at_time, Field):
+            raise ValueError("at_time must be a function t -> field; got a field: use it directly.")
+        checks.function("at_time", self.at_time, "a function t -> field")
+
     @classmethod
     def piecewise(cls, fields: Sequence[Field], switches: Sequence[float]) -> Schedule:
         """Field k holds until switches[k]; the last one holds for ever.
@@ -36,6 +42,13 @@ class Schedule(Field):
         The fields must have the same structure (same classes and array shapes).
         """
         fields, switches = tuple(fields), tuple(float(s) for s in switches)
+        if not fields:
+            raise ValueError("fields must hold at least one field; got none.")
+        if any(not eqx.is_array(leaf) for leaf in jax.tree.leaves(fields)):
+            raise ValueError(
+                "fields of a piecewise schedule must hold numbers only; got one with a function: "
+                "write Schedule(lambda t: ...)."
+            )
         if len(switches) != len(fields) - 1 or list(switches) != sorted(set(switches)):
             raise ValueError(
                 f"switches must be {len(fields) - 1} increasing times, one fewer than the fields; "
@@ -57,7 +70,7 @@ class Schedule(Field):
         """`layers` fields drawn independently by `draw(key)`, each held for horizon/layers."""
         checks.integer("layers", layers, 1)
         checks.positive("horizon", horizon)
-        keys = jax.random.split(jax.random.key(checks.integer("seed", seed, 0)), layers)
+        keys = jax.random.split(jax.random.key(checks.seed(seed)), layers)
         switches = np.linspace(0.0, horizon, layers + 1)[1:-1]
         return cls.piecewise([draw(key) for key in keys], switches.tolist())
 
@@ -83,9 +96,8 @@ class _Steps(eqx.Module):
 
 def jumps(field: Any) -> tuple[float, ...]:
     """Times at which a field changes abruptly; a solver must not step across them."""
-    found = [
-        node.switches
-        for node in jax.tree.leaves(field, is_leaf=lambda node: isinstance(node, Schedule))
-        if isinstance(node, Schedule)
-    ]
-    return tuple(sorted({s for switches in found for s in switches}))
+    switching = (Schedule, Mix)
+    nodes = jax.tree.leaves(field, is_leaf=lambda node: isinstance(node, switching))
+    found = {s for node in nodes if isinstance(node, Schedule) for s in node.switches}
+    found |= {float(n.until) for n in nodes if isinstance(n, Mix) and not is_traced(n.until)}
+    return tuple(sorted(found))

@@ -1,8 +1,20 @@
-"""How the measure moves: continuous depth, discrete depth, with and without noise."""
+"""How the measure moves: continuous depth, discrete depth, with noise, merging, or at β = ∞."""
 
+from metastable.flows.hardmax import hardmax
 from metastable.flows.layers import layers
 from metastable.flows.particles import flow
+from metastable.flows.staircase import Merge
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Outcome, Trajectory
 
-__all__ = ["Adaptive", "Fixed", "Geodesic", "Outcome", "Trajectory", "flow", "layers"]
+__all__ = [
+    "Adaptive",
+    "Fixed",
+    "Geodesic",
+    "Merge",
+    "Outcome",
+    "Trajectory",
+    "flow",
+    "hardmax",
+    "layers",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ class Checkpoint:
 
     def __init__(self, path: str | Path | None, identity: Any):
         self.path = None if path is None else Path(path)
+        if self.path is not None and not self.path.parent.is_dir():
+            raise ValueError(f"checkpoint must lie in a folder that exists; got {path}.")
         self.fingerprint = "" if path is None else _fingerprint(identity)
 
     def load(self, fresh: dict[str, Any]) -> dict[str, Any]:
@@ -46,8 +49,21 @@ class Checkpoint:
 
 def _fingerprint(identity: Any) -> str:
     leaves, structure = jax.tree.flatten(identity)
-    digest = hashlib.sha256(str(structure).encode())
+    # Addresses of functions differ from process to process.
+    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(structure)).encode())
     for leaf in leaves:
-        array = np.asarray(leaf) if not callable(leaf) else np.frombuffer(b"callable", np.uint8)
-        digest.update(str((array.shape, array.dtype)).encode() + array.tobytes())
+        if callable(leaf):
+            digest.update(_signature(leaf).encode())
+        else:
+            array = np.asarray(leaf)
+            digest.update(str((array.shape, array.dtype)).encode() + array.tobytes())
     return digest.hexdigest()
+
+
+def _signature(function: Any) -> str:
+    """A function by its name, its code, and what it closes over."""
+    code = getattr(function, "__code__", None)
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    body = "" if code is None else f"{code.co_code.hex()} {code.co_consts} {code.co_names}"
+    named = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return re.sub(r" at 0x[0-9a-f]+", "", f"{named} {body} {cells}")

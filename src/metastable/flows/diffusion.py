@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
@@ -28,16 +28,20 @@ class Diffusive(Job):
     measure: Points
     field: Field
     sum: Sum
-    step: float = eqx.field(static=True)
-    seed: int = eqx.field(static=True)
+    step: Float[Array, ""]
+    seed: Int[Array, ""]
 
     @property
     def name(self) -> str:
-        return f"Geodesic(step={self.step:.3g})"
+        return f"Geodesic(step={float(self.step):.3g})"
 
     @property
     def limit(self) -> int:
         return 10**12
+
+    @property
+    def grid(self) -> None:
+        return None  # the steps between two frames are equal, whatever the segments
 
     def start(self, horizon: float) -> tuple[Array, Array]:
         return self.measure.points, jnp.asarray(0)
@@ -48,7 +52,7 @@ class Diffusive(Job):
         held = self.measure.on_sphere
 
         def wander(x: Array, key: Array, h: Any) -> Array:
-            xi = jnp.sqrt(2 * rate * h) * jax.random.normal(key, x.shape)
+            xi = jnp.sqrt(2 * rate * h) * jax.random.normal(key, x.shape, x.dtype)
             return exponential(x, project(x, xi)) if held else x + xi
 
         def drift(x: Array, t: Any, h: Any) -> Array:

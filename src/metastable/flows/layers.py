@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from metastable import checks
 from metastable.fields import Field
 from metastable.fields.field import Places
+from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense, Sum
 from metastable.flows.trajectory import Outcome, Trajectory
 from metastable.measures import Points
@@ -43,6 +44,8 @@ def layers(
     """
     checks.integer("depth", depth, 1)
     checks.positive("step", step)
+    if is_traced(diffusion(field)) or float(diffusion(field)) > 0:
+        raise ValueError("layers cannot carry noise; this field holds Noise: use flow(...).")
     kept = depth + 1 if frames is None else min(checks.integer("frames", frames, 2), depth + 1)
     sum = Dense() if sum is None else sum
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)

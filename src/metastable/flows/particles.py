@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from jaxtyping import Array
 from metastable import checks
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
-from metastable.fields.sums import Dense, Sum
+from metastable.fields.sums import Sum, check_sum, choose_sum
 from metastable.flows.diffusion import Diffusive
 from metastable.flows.segments import Job, Segment, drive
+from metastable.flows.staircase import Merge, staircase
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic, Retracted, evaluations_per_step
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
@@ -32,17 +34,24 @@ def flow(
     *,
     sum: Sum | None = None,
     stepper: Adaptive | Fixed | Geodesic | None = None,
+    merge: Merge | None = None,
     frames: Any = 101,
+    check: bool = False,
     seed: int = 0,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trajectory:
     """Move a measure by a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.
 
-    - `horizon`: final time > 0, in the field's clock.
-    - `sum`: how the mean over tokens is evaluated; the dense sum by default.
+    - `horizon`: final time > 0, in the field's clock; `math.inf` with `merge`, to the last cluster.
+    - `sum`: how the mean over tokens is evaluated; by default the cheapest whose error stays well
+      below the stepper's (`choose_sum`). The result names it.
     - `stepper`: `Adaptive(...)` (default), `Fixed(...)`, or `Geodesic(...)` with noise.
+    - `merge`: `Merge()` joins tokens that have collapsed, which carries a run through all its
+      mergers over times e^{cβ}; see `staircase`. By default tokens stay apart.
     - `frames`: how many equally spaced frames to keep, or an increasing array of times.
+    - `check`: compare the sum with the dense one on a sample of tokens, at the start and at the
+      end, and report the larger relative error as `statistics["sum_error"]`.
     - `seed`: randomness of the noise; without noise it has no effect.
     - `progress`: True, False, or None (a bar on a terminal after two seconds).
     - `checkpoint`: a file that makes the run resumable; an interrupted run goes on from there, and
@@ -57,9 +66,17 @@ def flow(
     >>> round(ms.similarity(run.frames[-1]).mean, 6)
     1.0
     """
+    checks.instance("measure", measure, Points, "Points(...)")
+    checks.instance("field", field, Field, "a field")
+    if stepper is not None:
+        steppers = (Adaptive, Fixed, Geodesic)
+        checks.instance("stepper", stepper, steppers, "Adaptive(...), Fixed(...) or Geodesic(...)")
+    checks.seed(seed)
+    if merge is not None:
+        return _merging(measure, field, horizon, merge, sum, stepper, frames, progress, checkpoint)
     checks.positive("horizon", horizon)
     times = frame_times(frames, float(horizon))
-    sum = Dense() if sum is None else sum
+    sum = _sum_for(measure, field, float(horizon), stepper) if sum is None else sum
     # Shapes and geometry are checked here, abstractly, before anything is allocated or compiled.
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
@@ -74,16 +91,57 @@ def flow(
         need = "Geodesic(...)" if noisy else "Adaptive(...) or Fixed(...)"
         raise ValueError(f"stepper must be {need} for this field; got {type(stepper).__name__}.")
     if isinstance(stepper, Geodesic):
-        job = Diffusive(measure, field, sum, stepper.resolve(measure, field, sum), seed)
+        step = jnp.asarray(stepper.resolve(measure, field, sum))
+        job = Diffusive(measure, field, sum, step, jnp.asarray(seed))
     else:
         job = Deterministic(measure, field, sum, stepper)
-    return drive(job, times, progress, checkpoint)
+    run = drive(job, times, progress, checkpoint)
+    if check:
+        ends = run.frames[0], run.frames[-1]
+        error = max(check_sum(sum, frame, field) for frame in ends)
+        run = dataclasses.replace(run, statistics={**run.statistics, "sum_error": error})
+    return run
+
+
+def _sum_for(measure: Points, field: Field, horizon: float, stepper: Any) -> Sum:
+    """The cheapest sum whose error, gathered over the whole run, is a tenth of the stepper's."""
+    wanted = stepper.atol if isinstance(stepper, Adaptive) else 1e-9
+    return choose_sum(measure, field, max(0.1 * wanted / max(horizon, 1.0), 1e-13))
+
+
+def _merging(
+    measure: Points,
+    field: Field,
+    horizon: float,
+    merge: Merge,
+    sum: Sum | None,
+    stepper: Any,
+    frames: Any,
+    progress: bool | None,
+    checkpoint: Any,
+) -> Trajectory:
+    if checkpoint is not None:
+        raise ValueError("checkpoint must be left out with merge: such a run takes seconds.")
+    if stepper is not None and not isinstance(stepper, Adaptive):
+        raise ValueError(f"stepper must be Adaptive(...) with merge; got {type(stepper).__name__}.")
+    sum = choose_sum(measure, field, 1e-12) if sum is None else sum
+    return staircase(
+        measure,
+        field,
+        horizon,
+        merge=merge,
+        sum=sum,
+        stepper=stepper,
+        frames=frames,
+        progress=progress,
+    )
 
 
 def frame_times(frames: Any, horizon: float) -> np.ndarray:
     """Frame times from a count or an array; the start and the horizon always belong."""
     if np.ndim(frames) == 0:
         checks.integer("frames", frames, 2, "The start and the end are frames too.")
+        checks.fits_memory(f"frames = {frames}", float(frames), "ask for fewer")
         return np.linspace(0.0, horizon, int(frames))
     times = np.unique(np.concatenate([[0.0], np.asarray(frames, float), [horizon]]))
     if not np.isfinite(times).all() or times[0] < 0 or times[-1] > horizon:
@@ -114,6 +172,10 @@ class Deterministic(Job):
     def limit(self) -> int:
         return self.stepper.max_steps
 
+    @property
+    def grid(self) -> float | None:
+        return self.stepper.step if isinstance(self.stepper, Fixed) else None
+
     def start(self, horizon: float) -> tuple[Array, Array]:
         if isinstance(self.stepper, Fixed):
             step = self.stepper.step
@@ -122,7 +184,8 @@ class Deterministic(Job):
         else:
             # The time in which the fastest token covers a hundredth of a radian.
             speed = jnp.max(jnp.abs(self.field.velocity(self.measure, t=0.0, sum=self.sum)))
-            step = 0.01 / max(float(speed), 0.01 / horizon)
+            # A speed that is not finite makes a step that is none, and the run ends at once.
+            step = 0.01 / max(float(speed), 0.01 / horizon) if jnp.isfinite(speed) else jnp.nan
         return self.measure.points, jnp.asarray(step)
 
     def segment(self, carry: tuple[Array, Array], t0: Any, ts: Array) -> Segment:
@@ -137,13 +200,16 @@ class Deterministic(Job):
             now = jnp.minimum(t, last)
             return job.field.velocity(job.measure.at(here(y)), t=now, sum=job.sum)
 
+        # Rounding must not leave a last step of one unit in the last place: equal steps are made
+        # long enough to reach the end, and the solver cuts what passes it.
+        hair = 4e-16 * ts[-1] if isinstance(self.stepper, Fixed) else 0.0
         solver = self.stepper.solver
         solution: Any = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             Retracted(solver) if held else solver,
             t0=t0,
             t1=ts[-1],
-            dt0=jnp.minimum(step, ts[-1] - t0),
+            dt0=jnp.minimum(step + hair, ts[-1] - t0),
             y0=y,
             args=self,
             saveat=diffrax.SaveAt(ts=ts, solver_state=True),

@@ -44,6 +44,11 @@ class Job(eqx.Module):
 
     @property
     @abstractmethod
+    def grid(self) -> float | None:
+        """The equal steps a segment must hold a whole number of; None where steps are free."""
+
+    @property
+    @abstractmethod
     def name(self) -> str:
         """How the result names the stepper."""
 
@@ -75,7 +80,7 @@ def drive(job: Job, times: np.ndarray, progress: bool | None, checkpoint: Any) -
     if is_traced(job):
         return _drive_traced(job, times)
     began = time.perf_counter()
-    plan = _plan(times, jumps(job.field))
+    plan = _plan(times, jumps(job.field), job.grid)
     saved = Checkpoint(checkpoint, (job, times))
     state = saved.load(
         {
@@ -88,6 +93,8 @@ def drive(job: Job, times: np.ndarray, progress: bool | None, checkpoint: Any) -
         }
     )
     outcome = Outcome.done()
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state["carry"])):
+        outcome, plan = Outcome.blow_up(0.0), []
     with Bar("flow", progress) as bar:
         try:
             for k in range(int(state["done"]), len(plan)):
@@ -120,7 +127,7 @@ def drive(job: Job, times: np.ndarray, progress: bool | None, checkpoint: Any) -
 def _drive_traced(job: Job, times: np.ndarray) -> Trajectory:
     """One differentiable pass: no progress, no checkpoint, no look at the numbers."""
     carry, frames = job.start(float(times[-1])), [job.measure]
-    for t0, ts, wanted in _plan(times, jumps(job.field), looks=1):
+    for t0, ts, wanted in _plan(times, jumps(job.field), job.grid, looks=1):
         part = job.segment(carry, t0, ts)
         carry = part.carry
         frames += [job.measure.at(frame) for frame in part.frames[:wanted]]
@@ -128,18 +135,24 @@ def _drive_traced(job: Job, times: np.ndarray) -> Trajectory:
     return Trajectory(times, tuple(frames), clock, Outcome.done(), {}, job.field)
 
 
-def _plan(times: np.ndarray, switches: Any, looks: int = LOOKS) -> list[tuple[Array, Array, int]]:
+def _plan(
+    times: np.ndarray, switches: Any, grid: float | None, looks: int = LOOKS
+) -> list[tuple[Array, Array, int]]:
     """Segments (start, times to report, how many of them are frames).
 
     All segments report equally many times, padded with their last, so that one compilation serves
-    them all; segments also end where the field switches.
+    them all; segments also end where the field switches. With a grid they end on it, since a
+    solver cuts the step that would pass the end.
     """
     size = -(-(times.size - 1) // looks)
     inner = [s for s in switches if 0.0 < s < times[-1]]
-    ends = np.unique(np.concatenate([times[size::size], times[-1:], inner]))
+    ends = times[size:-1:size]
+    if grid is not None:
+        ends = np.floor(ends / grid * (1 + 1e-12)) * grid
+    ends = np.unique(np.concatenate([ends[ends > 0], times[-1:], inner]))
     starts = np.concatenate([[0.0], ends[:-1]])
     wanted = [times[(times > a) & (times <= b)] for a, b in zip(starts, ends, strict=True)]
-    width = max(w.size for w in wanted) + bool(inner)
+    width = max(w.size for w in wanted) + bool(inner or grid)
     reports = [
         np.concatenate([w, np.full(width - w.size, b)]) for w, b in zip(wanted, ends, strict=True)
     ]

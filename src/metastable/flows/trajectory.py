@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastable.fields import Field
+from metastable.flows.mergers import Mergers
 from metastable.measures import Points
 from metastable.numerics import is_traced
 
@@ -68,6 +69,7 @@ class Trajectory:
     - `outcome`: how the run ended. Frames up to that moment are always kept.
     - `statistics`: steps, evaluations, the sum used, norm drift, seconds.
     - `field`: what moved the measure; None when read back from a file.
+    - `log_times` (T,), `mergers`: of runs that merge tokens, where times may pass 1e308.
     """
 
     times: np.ndarray
@@ -76,6 +78,8 @@ class Trajectory:
     outcome: Outcome
     statistics: Mapping[str, Any]
     field: Field | None = None
+    log_times: np.ndarray | None = None
+    mergers: Mergers | None = None
 
     @property
     def points(self) -> Any:
@@ -102,6 +106,10 @@ class Trajectory:
         }
         if first.times is not None:
             data["token_time"] = (("token",), np.asarray(first.times))
+        if self.log_times is not None:
+            data["log_time"] = (("time",), self.log_times)
+        if self.mergers is not None:
+            data |= self.mergers.to_variables()
         return xarray.Dataset(
             data,
             coords={"time": ("time", self.times, {"clock": self.clock})},
@@ -144,16 +152,26 @@ class Trajectory:
             clock=data.attrs["clock"],
             outcome=Outcome(data.attrs["outcome"], data.attrs["outcome_message"]),
             statistics=json.loads(data.attrs["statistics"]),
+            log_times=data["log_time"].values if "log_time" in data else None,
+            mergers=Mergers.from_variables(data, frames[0].count),
         )
+
+    @property
+    def _end(self) -> str:
+        if self.log_times is not None and np.isinf(self.times[-1]):
+            return f"e^{self.log_times[-1]:.6g}"
+        return f"{self.times[-1]:g}"
 
     def __repr__(self) -> str:
         lines = [
             f"Trajectory of {self.frames[0]!r}",
             f"  field    {self.field!r}",
-            f"  time     {self.times[0]:g} to {self.times[-1]:g} ({self.clock} clock), "
+            f"  time     {self.times[0]:g} to {self._end} ({self.clock} clock), "
             f"{len(self.times)} frames",
             f"  outcome  {self.outcome}",
         ]
+        if self.mergers is not None:
+            lines.append(f"  mergers  {self.mergers!r}")
         if not is_traced(self.frames[-1]):
             shown = ("steps", "evaluations", "sum", "stepper", "max_norm_drift", "seconds")
             pairs = [f"{k} {_short(self.statistics[k])}" for k in shown if k in self.statistics]

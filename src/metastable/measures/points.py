@@ -36,6 +36,7 @@ class Points(eqx.Module):
     weights: Float[Array, " n"]
     times: Float[Array, " n"] | None
     on_sphere: bool = eqx.field(static=True)
+    massless: bool = eqx.field(static=True)  # whether some token is known to have weight 0
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class Points(eqx.Module):
             times = jnp.asarray(times, dtype)
         self.points, self.weights, self.times = points, weights, times
         self.on_sphere = bool(on_sphere)
+        self.massless = not is_traced(weights) and bool(np.any(np.asarray(weights) == 0))
 
     @property
     def count(self) -> int:
@@ -123,7 +125,7 @@ class Points(eqx.Module):
 
 def _set_geometry(measure: Points, *, on_sphere: bool) -> Points:
     fresh = object.__new__(Points)
-    for name in ("points", "weights", "times"):
+    for name in ("points", "weights", "times", "massless"):
         object.__setattr__(fresh, name, getattr(measure, name))
     object.__setattr__(fresh, "on_sphere", on_sphere)
     return fresh

@@ -65,13 +65,17 @@ def von_mises_fisher(tokens: int, centre: Any, concentration: float, seed: int =
     if np.linalg.norm(centre) == 0:
         raise ValueError("centre must be a nonzero vector; got zeros.")
     centre = centre / np.linalg.norm(centre)
-    random = np.random.default_rng(checks.integer("seed", seed, 0))
-    along = _vmf_heights(random, tokens, dim, float(concentration))
-    across = random.standard_normal((tokens, dim))
+    random = np.random.default_rng(checks.seed(seed))
+    return Points(_vmf(random, tokens, centre, float(concentration)))
+
+
+def _vmf(random: np.random.Generator, count: int, centre: np.ndarray, kappa: float) -> jax.Array:
+    along = _vmf_heights(random, count, centre.size, kappa)
+    across = random.standard_normal((count, centre.size))
     across -= np.outer(across @ centre, centre)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     radius = np.sqrt(np.maximum(1 - along**2, 0))
-    return Points(retract(jnp.asarray(along[:, None] * centre + radius[:, None] * across)))
+    return retract(jnp.asarray(along[:, None] * centre + radius[:, None] * across))
 
 
 def _vmf_heights(random: np.random.Generator, count: int, dim: int, kappa: float) -> np.ndarray:
@@ -99,10 +103,12 @@ def planted(
     checks.integer("clusters", clusters, 1)
     if clusters > tokens:
         raise ValueError(f"clusters must be <= tokens ({tokens}); got {clusters}.")
+    checks.nonnegative("concentration", concentration)
     centres = np.asarray(uniform_points(_key(seed), clusters, dim))
     shares = np.diff(np.linspace(0, tokens, clusters + 1).astype(int))
+    # One stream per cluster and seed: neighbouring seeds must not share numbers.
     parts = [
-        von_mises_fisher(int(share), centre, concentration, seed=seed + 1 + k).points
+        _vmf(np.random.default_rng([seed, k]), int(share), centre, float(concentration))
         for k, (share, centre) in enumerate(zip(shares, centres, strict=True))
     ]
     return Points(jnp.concatenate(parts))
@@ -117,7 +123,7 @@ def caps(tokens_per_cap: int, centres: Any, radius: float, seed: int = 0) -> Poi
     count, dim = centres.shape
     if radius > np.pi:
         raise ValueError(f"radius is an angle and must be <= pi; got {radius}.")
-    random = np.random.default_rng(checks.integer("seed", seed, 0))
+    random = np.random.default_rng(checks.seed(seed))
     # The angle from the centre has density sin^{d-2}; invert its distribution on a fine table.
     grid = np.linspace(0, radius, 4097)
     mass = np.concatenate([[0], np.cumsum(_midpoints(np.sin(grid) ** (dim - 2)))])
@@ -196,7 +202,7 @@ def encoding(tokens: int, dim: int, base: float = 10000.0) -> jax.Array:
 
 
 def _key(seed: int) -> jax.Array:
-    return jax.random.key(checks.integer("seed", seed, 0))
+    return jax.random.key(checks.seed(seed))
 
 
 def _check_size(tokens: int, dim: int) -> None:

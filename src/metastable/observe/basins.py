@@ -13,8 +13,8 @@ from metastable import checks
 from metastable.fields import Field
 from metastable.measures import Points
 from metastable.numerics import jax, jnp
-from metastable.observe.equilibria import Equilibrium, Share, check_field, polish
-from metastable.observe.linearization import chart, symmetries, turning
+from metastable.observe.equilibria import RESOLUTION, Equilibrium, Share, check_field, polish
+from metastable.observe.linearization import chart, symmetries, turning, value_and_jacobian
 from metastable.sphere import uniform_points
 
 __all__ = ["find_equilibria", "settle"]
@@ -34,7 +34,8 @@ def find_equilibria(
 
     Each `share` holds the count of starts and a Wilson interval: the size of the basin. Equilibria
     are the same when they agree, to 1e−6, in kind, masses of the groups, Gram spectrum and rates of
-    the linearisation, that is up to rotations, reflections and exchange of tokens.
+    the linearisation, that is up to rotations, reflections and exchange of tokens; neutral ones,
+    which form families or cannot be resolved (large β), when kind and masses agree.
 
     Starts not at rest by `horizon` (the field's clock), or at rest on a saddle, belong to no
     basin: the shares then sum to less than 1. Cost grows as starts·(n(d−1))³; 200 starts of 8
@@ -46,8 +47,9 @@ def find_equilibria(
     [('consensus', 'stable', 100.0% of 20 starts (95%: 83.9% to 100.0%))]
     """
     check_field(field)
-    checks.integer("starts", starts, 1)
+    checks.integer("tokens", tokens, 1)
     checks.integer("dim", dim, 2)
+    checks.integer("starts", starts, 1)
     checks.positive("horizon", horizon)
     keys = jax.random.split(jax.random.key(checks.integer("seed", seed, 0)), starts)
     first = jax.vmap(lambda key: uniform_points(key, tokens, dim))(keys)
@@ -56,16 +58,15 @@ def find_equilibria(
     ends, rested = settle(measure, field, generators, first, jnp.asarray(float(horizon)))
     found: list[Equilibrium] = []
     hits: list[int] = []
-    for end in np.asarray(ends)[np.asarray(rested)]:
-        new = polish(measure.at(jnp.asarray(end)), field)
+    for end in ends[rested]:
+        new = polish(measure.at(end), field)
         if new is None or new.stability == "unstable":
             continue
-        known = next((k for k, old in enumerate(found) if _same(old, new)), None)
-        if known is None:
-            found, hits = [*found, new], [*hits, 1]
-        else:
-            hits[known] += 1
-    order = np.argsort(hits, stable=True)[::-1] if hits else []
+        known = next((k for k, old in enumerate(found) if _same(old, new)), len(found))
+        if known == len(found):
+            found, hits = [*found, new], [*hits, 0]
+        hits[known] += 1
+    order = np.argsort(-np.array(hits, int), stable=True)
     return [replace(found[k], share=Share(hits[k], starts)) for k in order]
 
 
@@ -91,7 +92,7 @@ def settle(
         # In the frame that turns with the tokens they come to rest, and steps may grow.
         place, velocity = chart(now, field, turning(now, field, generators)[2])
         here = jnp.zeros(x.shape[0] * (x.shape[1] - 1))
-        v, jacobian = velocity(here), jax.jacfwd(velocity)(here)
+        v, jacobian = value_and_jacobian(velocity, here)
         factors = jax.scipy.linalg.lu_factor(2 / h * jnp.eye(here.size) - jacobian)
         solve = lambda right: jax.scipy.linalg.lu_solve(factors, right)
         k1 = solve(v)
@@ -119,17 +120,14 @@ def settle(
 
 
 def _same(one: Equilibrium, two: Equilibrium) -> bool:
-    if one.kind != two.kind or one.groups.count != two.groups.count:
+    if (one.kind, one.stability) != (two.kind, two.stability):
         return False
-    scale = one.resolution / 1e-10
-    return all(
-        np.abs(a - b).max(initial=0.0) <= 1e-6
-        for a, b in [
-            (one.groups.masses, two.groups.masses),
-            (_gram_spectrum(one), _gram_spectrum(two)),
-            (np.sort(np.real(one.modes)) / scale, np.sort(np.real(two.modes)) / scale),
-        ]
-    )
+    pairs = [(one.groups.masses, two.groups.masses)]
+    if one.stability != "neutral":
+        scale = one.resolution / RESOLUTION
+        pairs.append((_gram_spectrum(one), _gram_spectrum(two)))
+        pairs.append((np.real(one.modes) / scale, np.real(two.modes) / scale))
+    return all(len(a) == len(b) and np.allclose(a, b, rtol=0, atol=1e-6) for a, b in pairs)
 
 
 def _gram_spectrum(found: Equilibrium) -> np.ndarray:

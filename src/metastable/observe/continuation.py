@@ -35,10 +35,11 @@ class Branch:
         return np.array([found.rate for found in self.equilibria])
 
     def __repr__(self) -> str:
-        span = f"beta {self.betas[0]:.4g} to {self.betas[-1]:.4g}"
-        changes = ", ".join(f"{beta:.8g}" for beta in self.changes) or "nowhere"
-        end = "" if self.end is None else f", ends at {self.end:.8g}"
-        return f"Branch({self.equilibria[0].kind}, {span}, stability changes at {changes}{end})"
+        first = self.equilibria[0]
+        parts = [first.kind, f"beta {self.betas[0]:.4g} to {self.betas[-1]:.4g}", first.stability]
+        parts += [f"changes at {beta:.8g}" for beta in self.changes]
+        parts += [] if self.end is None else [f"ends at {self.end:.8g}"]
+        return f"Branch({', '.join(parts)})"
 
 
 def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -> Branch:
@@ -55,7 +56,7 @@ def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -
     >>> import metastable as ms
     >>> ring = equilibrium(ms.polygon(3), ms.SelfAttention(beta=1.0, query=-1))
     >>> follow(ring, lambda beta: ms.SelfAttention(beta, query=-1), [1.0, 0.5])
-    Branch(polygonal, beta 1 to 0.5, stability changes at 0.66666667)
+    Branch(polygonal, beta 1 to 0.5, stable, changes at 0.66666667)
     """
     checks.finite_array("betas", betas, 1)
     path = np.asarray(betas, float)

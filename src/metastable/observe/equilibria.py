@@ -19,6 +19,7 @@ __all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
 
 # Speeds in units of the field's own size, below which tokens rest; rounding leaves a few 1e−16.
 REST = 1e-12
+RESOLUTION = 1e-10  # a rate this small against the field's size cannot be told from zero
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def _describe(measure: Points, here: Linearization) -> Equilibrium:
         modes=_by_growth(modes),
         symmetry=symmetry,
         turning=float(np.linalg.norm(here.turn, 2)),
-        resolution=1e-10 * here.scale,
+        resolution=RESOLUTION * here.scale,
         residual=here.speed,
     )
 

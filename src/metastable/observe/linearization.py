@@ -14,11 +14,11 @@ from metastable.fields.field import Places
 from metastable.fields.sums import Dense
 from metastable.measures import Points
 from metastable.numerics import jax, jnp
-from metastable.sphere import retract, uniform_points
+from metastable.sphere import retract
 
 SAME = 1e-8  # a rotation that moves tokens by less leaves them in place
 
-__all__ = ["Linearization", "chart", "linearize", "symmetries", "turning"]
+__all__ = ["Linearization", "chart", "linearize", "symmetries", "turning", "value_and_jacobian"]
 
 
 class Linearization(NamedTuple):
@@ -59,7 +59,13 @@ def _derive(measure: Points, field: Field, generators: Array) -> tuple[Array, ..
     here = jnp.zeros(measure.count * (measure.dim - 1))
     places = Places(measure.points, measure.positions, own=True)
     drift = field.drift(measure, places, 0.0, Dense())
-    return velocity(here), jax.jacfwd(velocity)(here), basis, orbit, lengths, turn, drift
+    v, jacobian = value_and_jacobian(velocity, here)
+    return v, jacobian, basis, orbit, lengths, turn, drift
+
+
+def value_and_jacobian(function: Callable[[Array], Array], at: Array) -> tuple[Array, Array]:
+    jacobian, value = jax.jacfwd(lambda u: (function(u),) * 2, has_aux=True)(at)
+    return value, jacobian
 
 
 def turning(measure: Points, field: Field, generators: Array) -> tuple[Array, Array, Array]:
@@ -126,8 +132,10 @@ def symmetries(measure: Points, field: Field) -> np.ndarray:
     """
     generators = _antisymmetric(measure.dim)
     # Few tokens span a small space, and a rotation of its complement would go unnoticed.
-    keys = jax.random.split(jax.random.key(0), 2 + measure.dim // measure.count)
-    moved, turned = (np.asarray(p) for p in _commutator(measure, field, generators, keys))
+    draws = 2 + measure.dim // measure.count
+    y = np.random.default_rng(0).standard_normal((draws, measure.count, measure.dim))
+    y = jnp.asarray(y / np.linalg.norm(y, axis=-1, keepdims=True))
+    moved, turned = (np.asarray(p) for p in _commute(measure, field, jnp.asarray(generators), y))
     defect = (moved - turned).reshape(len(generators), -1)
     combinations, values, _ = np.linalg.svd(defect)
     size = max(np.abs(moved).max(), np.abs(turned).max())
@@ -143,15 +151,14 @@ def _antisymmetric(dim: int) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _commutator(
-    measure: Points, field: Field, generators: np.ndarray, keys: Array
+def _commute(
+    measure: Points, field: Field, generators: Array, places: Float[Array, "draws n d"]
 ) -> tuple[Array, Array]:
-    """Dv(y)Ωy and Ωv(y) for each generator and draw of y, shape (generators, draws, n, d)."""
+    """Dv(y)Ωy and Ωv(y) for each generator and each y, shape (generators, draws, n, d)."""
 
-    def both(omega: Array, key: Array) -> tuple[Array, Array]:
-        y = uniform_points(key, measure.count, measure.dim)
+    def both(omega: Array, y: Array) -> tuple[Array, Array]:
         velocity = lambda y: field.velocity(measure.at(y))
         v, moved = jax.jvp(velocity, (y,), (y @ omega.T,))
         return moved, v @ omega.T
 
-    return jax.vmap(jax.vmap(both, (None, 0)), (0, None))(jnp.asarray(generators), keys)
+    return jax.vmap(jax.vmap(both, (None, 0)), (0, None))(generators, places)

@@ -41,8 +41,7 @@ def lyapunov_exponents(
 
     - `transient`: time to let the tangent vectors align before measuring; without it the estimate
       carries an error of order 1/horizon.
-    - `step`: error of order step⁴; None takes 2 % of the fastest time scale at the start and at a
-      cluster.
+    - `step`: error of order step⁴; None takes 2 % of the time scale of a token next to a cluster.
 
     >>> import metastable as ms
     >>> together = ms.Points([[1.0, 0.0]] * 3)
@@ -56,16 +55,23 @@ def lyapunov_exponents(
     most = measure.count * (measure.dim - measure.on_sphere)
     if checks.integer("count", count, 1) > most:
         raise ValueError(f"count must be at most {most}, one per direction of motion; got {count}.")
-    if step is None:
-        step = Geodesic().resolve(measure, field, Dense())
-    checks.positive("step", step)
+    usual = Geodesic().resolve(measure, field, Dense())
+    step = usual if step is None else float(checks.positive("step", step))
+    if step > 100 * usual:
+        # On the sphere an unstable step stays finite and would pass for chaos.
+        raise ValueError(
+            f"step must be below {100 * usual:.3g} to resolve the fastest rate of the field; got "
+            f"{step:g}."
+        )
     spin_up, steps = int(np.ceil(transient / step)), int(np.ceil(horizon / step))
     key = jax.random.key(checks.integer("seed", seed, 0))
     # Arrays are no constants of the compiled program: one program serves every horizon.
     numbers = jnp.asarray(step), jnp.asarray(spin_up), jnp.asarray(spin_up + steps)
     logs = np.asarray(_follow(measure, field, count, key, *numbers))
     if not np.isfinite(logs).all():
-        raise ValueError(f"step must resolve the flow, which blew up; got {step:g}: take less.")
+        raise ValueError(
+            f"horizon must end before the tokens blow up; got {horizon:g}: shorten it."
+        )
     return np.sort(logs / (steps * step))[::-1]
 
 

@@ -169,7 +169,11 @@ def test_refusals():
     plane, space = ms.uniform(tokens=9, dim=2), ms.uniform(tokens=9, dim=3)
     wide = ms.uniform(tokens=9, dim=4)
     field = ms.SelfAttention(2.0)
-    for sum, measure in [(CircleSum(20), space), (SphereSum(20), plane), (HarmonicSum(2, 20), wide)]:
+    for sum, measure in [
+        (CircleSum(20), space),
+        (SphereSum(20), plane),
+        (HarmonicSum(2, 20), wide),
+    ]:
         with pytest.raises(ValueError, match="dimension"):
             field.velocity(measure, sum=sum)
     with pytest.raises(ValueError, match="query, key, mask or position"):

@@ -1,0 +1,191 @@
+"""Which sum to use: the cheapest that reaches the tolerance, by measured cost."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable import checks
+from metastable.fields.sums.circle import CircleSum
+from metastable.fields.sums.costs import dense_cost, gaussian_cost, harmonic_cost, nufft_cost
+from metastable.fields.sums.dense import Dense
+from metastable.fields.sums.gaussian import GaussianSum
+from metastable.fields.sums.harmonic import HarmonicSum
+from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.sphere import MAX_DEGREE, SphereSum
+from metastable.fields.sums.zonal import degree_for
+from metastable.measures import Points
+from metastable.numerics import is_traced, jax, jnp
+
+__all__ = ["check_sum", "choose_sum"]
+
+_EXACTNESS = 1.3  # how much cheaper an approximate sum must be
+
+
+def choose_sum(measure: Points, field: Any, tolerance: float = 1e-10) -> Sum:
+    """The cheapest way to evaluate the field's means at a relative error near `tolerance`.
+
+    Fast sums serve e^{β⟨x,y⟩} on the circle and S² (any value matrix, weights, several heads, added
+    noise) and, on the sphere, query and key matrices with at most three axes as long as the norms
+    they give do not cost too many digits (see `GaussianSum`). β must be known and constant in time.
+    All else is summed densely. Without jax-finufft, and on a GPU, the harmonic sum takes the place
+    of the non-uniform FFTs.
+
+    >>> import metastable as ms
+    >>> choose_sum(ms.uniform(tokens=64, dim=2), ms.SelfAttention(beta=9.0)).name
+    'dense'
+    >>> choose_sum(ms.uniform(tokens=5000, dim=2), ms.SelfAttention(beta=9.0)).name
+    'harmonic, degree 22, tolerance 1.33e-11'
+    """
+    checks.positive("tolerance", tolerance)
+    kernels, timed = _kernels(measure, field)
+    if not kernels or any(is_traced(kernel.beta) for kernel in kernels):
+        return Dense()
+    if all(kernel.zonal for kernel in kernels) and measure.dim in (2, 3):
+        beta = max(float(kernel.beta) for kernel in kernels)
+        return _zonal_choice(measure, beta, tolerance)
+    if len(kernels) == 1 and measure.on_sphere and not timed and not is_traced(measure, field):
+        return _gaussian_choice(measure, field, tolerance)
+    return Dense()
+
+
+def check_sum(sum: Sum, measure: Points, field: Any, sample: int = 64, seed: int = 0) -> float:
+    """Relative error of the velocity with this sum, against the dense sum at a sample of tokens.
+
+    max‖v_i − v_i^dense‖ / max‖v_i^dense‖ over `sample` tokens drawn without replacement.
+    """
+    checks.integer("sample", sample, 1)
+    rng = np.random.default_rng(seed)
+    rows = jnp.asarray(rng.permutation(measure.count)[:sample])
+    got = field.velocity(measure, sum=sum)[rows]
+    expected = field.velocity(measure, sum=_DenseAt(sum, rows))[rows]
+    largest = jnp.max(jnp.linalg.norm(expected, axis=1))
+    return float(jnp.max(jnp.linalg.norm(got - expected, axis=1)) / largest)
+
+
+def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
+    count, dim = measure.points.shape
+    # A sum's tolerance is relative to the mass at distance zero; tokens spread evenly see only
+    # the mean of the kernel, its first coefficient.
+    share = 1 / math.sqrt(2 * math.pi * beta + 1) if dim == 2 else 1 / (2 * beta + 1)
+    target = _attainable(tolerance * share, measure)
+    degree = degree_for(beta, dim, target)
+    # The dense sum is exact to rounding, so that a small gain does not pay.
+    costs: dict[Any, float] = {Dense: dense_cost(count, dim) / _EXACTNESS}
+    if dim == 2 or degree <= MAX_DEGREE:
+        costs[HarmonicSum] = harmonic_cost(count, dim, degree)
+        if _has_nufft():
+            fast = CircleSum if dim == 2 else SphereSum
+            costs[fast] = nufft_cost(count, dim, degree, target)
+    best = min(costs, key=lambda kind: costs[kind])
+    if best is Dense:
+        return Dense()
+    return HarmonicSum(dim, degree, target) if best is HarmonicSum else best(degree, target)
+
+
+def _gaussian_choice(measure: Points, field: Any, tolerance: float) -> Sum:
+    """A Gaussian sum, if it is cheaper and query and key leave it enough digits."""
+    basis = measure.at(jnp.eye(measure.dim, dtype=measure.points.dtype))
+    basis = eqx.tree_at(lambda m: (m.weights, m.times), basis, (jnp.ones(measure.dim), None))
+    probe = _Probe([])
+    field.drift(basis, _own(basis), 0.0, probe)
+    (kernel,) = probe.kernels
+    plain = not kernel.biases and kernel.row is None and not np.any(kernel.column)
+    if not plain or kernel.left.shape[1] > 3 or not _has_nufft():
+        return Dense()
+    # On the sphere queries and keys are images of unit vectors: matrices bound all their norms.
+    query, key = np.asarray(kernel.left), np.asarray(kernel.right)
+    beta = float(kernel.beta)
+    long, short = np.linalg.norm(key, 2), np.linalg.norm(key, -2)
+    if key.shape[0] > key.shape[1]:
+        short = 0.0
+    lost = beta / 2 * (long**2 - short**2 + np.linalg.norm(query - key, 2) ** 2)
+    radius = math.sqrt(beta) * max(float(np.linalg.norm(query, 2)), float(long))
+    share = (1 + 2 * math.pi * beta * long**2) ** (-(measure.dim - 1) / 2)
+    target = tolerance * share * math.exp(-lost)
+    if radius == 0 or target < _attainable(target, measure):
+        return Dense()
+    chosen = GaussianSum(radius * (1 + 1e-9), target)
+    axes = key.shape[1]
+    cheaper = gaussian_cost(measure.count, axes, chosen.modes, target)
+    # Without the symmetry of the zonal kernel the dense sum evaluates each pair twice.
+    return chosen if cheaper < 2 * dense_cost(measure.count, axes) / _EXACTNESS else Dense()
+
+
+def _attainable(tolerance: float, measure: Points) -> float:
+    return max(tolerance, 1e-13 if measure.points.dtype == jnp.float64 else 1e-6)
+
+
+def _has_nufft() -> bool:
+    found = importlib.util.find_spec("jax_finufft") is not None
+    return found and jax.default_backend() == "cpu"
+
+
+class _Probe(Sum):
+    """Records the kernels a field asks for, and answers with zeros."""
+
+    kernels: list[Kernel] = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return "probe"
+
+    def attend(
+        self, kernel: Kernel, values: Float[Array, "n v"]
+    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+        self.kernels.append(kernel)
+        zeros = jnp.zeros((kernel.left.shape[0], values.shape[1]), values.dtype)
+        return zeros[:, 0], zeros
+
+
+class _DenseAt(Sum):
+    """Another sum, with some rows replaced by the dense sum."""
+
+    sum: Sum
+    rows: Array
+
+    @property
+    def name(self) -> str:
+        return "dense at a sample"
+
+    def attend(
+        self, kernel: Kernel, values: Float[Array, "n v"]
+    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+        at = lambda array: None if array is None else array[self.rows]
+        sampled = Kernel(
+            kernel.beta,
+            kernel.left[self.rows],
+            kernel.right,
+            kernel.column,
+            at(kernel.row),
+            kernel.biases,
+            at(kernel.row_times),
+            kernel.column_times,
+        )
+        approximate, exact = self.sum.attend(kernel, values), Dense().attend(sampled, values)
+        return jax.tree.map(lambda a, b: a.at[self.rows].set(b), approximate, exact)
+
+
+def _kernels(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
+    """The kernels a field asks for at its own tokens, and whether it depends on time.
+
+    No kernels for a field that needs more of its sum than means of exponentials.
+    """
+    probe = _Probe([])
+    try:
+        traced = jax.make_jaxpr(lambda t: field.drift(measure, _own(measure), t, probe))(0.0)
+    except ValueError:
+        return [], False
+    (t,) = traced.jaxpr.invars
+    return probe.kernels, any(t is used for step in traced.eqns for used in step.invars)
+
+
+def _own(measure: Points) -> Any:
+    from metastable.fields.field import Places  # fields are built from sums, not the reverse
+
+    return Places(measure.points, measure.positions, own=True)

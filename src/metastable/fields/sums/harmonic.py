@@ -1,0 +1,141 @@
+"""Attention on the circle and S² by harmonic features: matrix products only, on any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable import checks
+from metastable.fields.sums import zonal
+from metastable.fields.sums.dense import blocks
+from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.sphere import legendre_table, turned
+from metastable.numerics import jax, jnp
+
+__all__ = ["HarmonicSum"]
+
+
+class HarmonicSum(Sum):
+    """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j in d = 2 or 3 by the kernel's harmonics, O(n K^{d−1}).
+
+    The series of `CircleSum` and `SphereSum`, with the waves of the angles tabulated block by block
+    and summed by matrix products. It needs JAX alone, so it also runs on GPUs, and is cheap under
+    `vmap` and `grad`; for many tokens or a large β the non-uniform FFT is faster.
+
+    `tolerance` bounds the error of e^{−β}Σ relative to the total mass, as in `CircleSum`.
+    """
+
+    dim: int = eqx.field(static=True)
+    degree: int = eqx.field(static=True)
+    tolerance: float = eqx.field(static=True, converter=float, default=1e-13)
+    block: int = eqx.field(static=True, default=2048)
+
+    def __check_init__(self) -> None:
+        if self.dim not in (2, 3):
+            raise ValueError(f"dim must be 2 or 3 for a harmonic sum; got {self.dim}: use Dense().")
+        checks.integer("degree", self.degree, 1)
+        checks.positive("tolerance", self.tolerance)
+        checks.integer("block", self.block, 1)
+
+    @classmethod
+    def reaching(cls, beta: Any, dim: int, tolerance: float = 1e-13) -> HarmonicSum:
+        """The smallest sum that serves all inverse temperatures up to `beta`."""
+        return cls(dim, zonal.degree_for(beta, dim, tolerance), tolerance)
+
+    @property
+    def name(self) -> str:
+        return f"harmonic, degree {self.degree}, tolerance {self.tolerance:g}"
+
+    def attend(
+        self, kernel: Kernel, values: Float[Array, "n v"]
+    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+        degree = self.degree
+        gather, smooth, scatter = (
+            (_gather_circle, _smooth_circle, _scatter_circle)
+            if self.dim == 2
+            else (_gather_sphere, _smooth_sphere, _scatter_sphere)
+        )
+
+        def convolve(charges: Array, c: Array) -> Array:
+            @jax.checkpoint
+            def add(moments: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+                return moments + gather(*part, degree), None
+
+            size = min(self.block, charges.shape[0])
+            parts = blocks(kernel.right, size, fill=None), blocks(charges, size)
+            start = jax.eval_shape(lambda x, q: gather(x[0], q[0], degree), *parts)
+            moments = jax.lax.scan(add, jnp.zeros(start.shape, start.dtype), parts)[0]
+            series = smooth(moments, c)
+            back = jax.checkpoint(lambda x: scatter(x, series))
+            total = jax.lax.map(back, blocks(kernel.left, size, fill=None))
+            return total.reshape(-1, total.shape[-1])[: kernel.left.shape[0]]
+
+        return zonal.attend(
+            convolve, kernel, values, dim=self.dim, degree=degree, tolerance=self.tolerance
+        )
+
+
+def _waves(turn: Array, degree: int) -> tuple[Array, Array]:
+    """cos kθ and sin kθ for k = 0..degree, shape (b, degree + 1), from e^{iθ}, by doubling."""
+    turn, powers = turn[:, None], jnp.ones_like(turn)[:, None]
+    while powers.shape[1] <= degree:
+        more = powers[:, : degree + 1 - powers.shape[1]] * turn
+        powers, turn = jnp.concatenate([powers, more], axis=1), turn * turn
+    return powers.real, powers.imag
+
+
+# On the circle moments have shape (2, K+1, c): cosine or sine, degree, channel.
+
+
+def _circle_waves(x: Array, degree: int) -> tuple[Array, Array]:
+    return _waves(jax.lax.complex(x[:, 0], x[:, 1]), degree)
+
+
+def _gather_circle(x: Array, charges: Array, degree: int) -> Array:
+    return jnp.stack([wave.T @ charges for wave in _circle_waves(x, degree)])
+
+
+def _smooth_circle(moments: Array, c: Array) -> Array:
+    return moments * jnp.where(np.arange(c.size) > 0, 2 * c, c)[:, None]
+
+
+def _scatter_circle(x: Array, series: Array) -> Array:
+    cos, sin = _circle_waves(x, series.shape[1] - 1)
+    return cos @ series[0] + sin @ series[1]
+
+
+# On the sphere moments have shape (2, K+1, 2, H, c): even or odd order, degree k of the wave in the
+# polar angle (cosines for even orders, sines for odd ones), cosine or sine of the azimuth, order,
+# channel. K is rounded up to an odd number, so that there are H = (K+1)/2 orders of each parity.
+
+
+def _sphere_waves(x: Array, degree: int) -> tuple[Array, Array]:
+    """Polar waves (2, b, K+1) and azimuthal waves (2, b, 2, H)."""
+    p, q, r = turned(x).T
+    distance = jnp.hypot(p, q)
+    polar = jnp.stack(_waves(jax.lax.complex(r, distance), degree))
+    waves = jnp.stack(_waves(jax.lax.complex(p, q) / distance, degree), axis=1)  # (b, 2, K+1)
+    return polar, jnp.stack([waves[:, :, ::2], waves[:, :, 1::2]])
+
+
+def _gather_sphere(x: Array, charges: Array, degree: int) -> Array:
+    polar, azimuth = _sphere_waves(x, degree | 1)
+    return jnp.einsum("sbk,sbtmc->sktmc", polar, azimuth[..., None] * charges[:, None, None, :])
+
+
+def _smooth_sphere(moments: Array, c: Array) -> Array:
+    degree = moments.shape[1] - 1
+    table = legendre_table(degree)[:, :, : c.size]
+    by_parity = jnp.asarray(np.stack([table[::2], table[1::2]]), c.dtype)  # (s, m, k, ℓ)
+    twice = np.full((2, degree // 2 + 1), 2.0)
+    twice[0, 0] = 1.0  # orders m and −m share a cosine, m = 0 stands alone
+    inner = jnp.einsum("smkl,sktmc->smltc", by_parity, moments)
+    return jnp.einsum("smkl,sm,l,smltc->sktmc", by_parity, jnp.asarray(twice, c.dtype), c, inner)
+
+
+def _scatter_sphere(x: Array, series: Array) -> Array:
+    polar, azimuth = _sphere_waves(x, series.shape[1] - 1)
+    return jnp.einsum("sbtmc,sbtm->bc", jnp.einsum("sbk,sktmc->sbtmc", polar, series), azimuth)

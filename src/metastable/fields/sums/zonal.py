@@ -1,0 +1,122 @@
+"""The kernel e^{β(⟨x,y⟩−1)} of the sphere as a series of harmonics: what all fast sums share.
+
+Scaled by e^{−β} the kernel is at most 1, and its coefficients are positive and sum to 1. A sum that
+keeps the degrees ≤ K therefore errs by at most the mass of the coefficients it drops, whatever the
+tokens and masses are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array, Complex, Float
+from scipy import special
+
+from metastable import checks
+from metastable.fields.sums.kernel import Kernel
+from metastable.harmonics import multiplicity
+from metastable.numerics import jnp
+
+__all__ = ["attend", "degree_for", "pack", "spectrum", "unpack"]
+
+_LEAST = 1e-14  # below this rounding in double precision decides, not the number of terms
+
+
+def degree_for(beta: Any, dim: int, tolerance: float) -> int:
+    """The least degree K whose dropped coefficients sum to at most `tolerance`; dim 2 or 3.
+
+    Circle: e^{−β}Σ_{|k|>K} I_k(β). Sphere: Σ_{ℓ>K} (2ℓ+1) e^{−β}√(π/2β) I_{ℓ+1/2}(β).
+
+    >>> [degree_for(9.0, dim, 1e-13) for dim in (2, 3)]
+    [34, 35]
+    """
+    beta = float(checks.nonnegative("beta", beta))
+    tolerance = max(float(checks.positive("tolerance", tolerance)), _LEAST)
+    degrees = np.arange(40 + int(12 * math.sqrt(beta + 1) + beta / 10))
+    if dim == 2:
+        terms = 2 * special.ive(degrees, beta)
+    else:
+        # scipy scales the half-integer Bessel functions too, but 0/0 at β = 0 needs a limit.
+        half = max(beta, 1e-8)
+        terms = (
+            (2 * degrees + 1) * math.sqrt(math.pi / (2 * half)) * special.ive(degrees + 0.5, half)
+        )
+    dropped = np.cumsum(terms[::-1])[::-1]  # dropped[k] = Σ_{j≥k}
+    return max(int(np.argmax(dropped <= tolerance)) - 1, 1)
+
+
+def spectrum(beta: Float[Array, ""], dim: int, degree: int) -> Float[Array, " degree+1"]:
+    """Coefficients c_0..c_K of e^{β(s−1)} = Σ c_ℓ N_ℓ P_ℓ(s), by quadrature, so β may be traced.
+
+    N_ℓ is the multiplicity of the degree (circle: 1, 2, 2, …; sphere: 2ℓ+1) and P_ℓ(1) = 1.
+    """
+    moments, gaps = _quadrature(dim, degree)
+    return jnp.asarray(moments) @ jnp.exp(-beta * jnp.asarray(gaps))
+
+
+@lru_cache(maxsize=16)
+def _quadrature(dim: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights times P_ℓ, shape (degree + 1, N), and 1 − s at N nodes equally spaced in angle."""
+    count = 4 * degree + 8  # exact for polynomials of degree 4K, and e^{βs} is one of degree ≈ K
+    theta = np.pi * (np.arange(count) + 0.5) / count
+    if dim == 2:
+        weights = np.full(count, 1 / count)
+    else:
+        j = np.arange(1, count // 2 + 1)
+        weights = (1 - 2 * (np.cos(2 * np.outer(theta, j)) / (4 * j**2 - 1)).sum(1)) / count
+    # The kernel lives near s = 1, where the usual recursion loses ℓ² digits: go by differences,
+    # (ℓ+d−2)(P_{ℓ+1} − P_ℓ) = ℓ(P_ℓ − P_{ℓ−1}) − (2ℓ+d−2)(1−s)P_ℓ.
+    gaps = 2 * np.sin(theta / 2) ** 2
+    p = np.ones((degree + 1, count))
+    step = -gaps
+    for ell in range(degree):
+        p[ell + 1] = p[ell] + step
+        n = ell + 1
+        step = (n * step - (2 * n + dim - 2) * gaps * p[n]) / (n + dim - 2)
+    return p * weights, gaps
+
+
+def attend(
+    convolve: Callable[[Float[Array, "n c"], Array], Float[Array, "m c"]],
+    kernel: Kernel,
+    values: Float[Array, "n v"],
+    *,
+    dim: int,
+    degree: int,
+    tolerance: float,
+) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    """Attention from `convolve(q, c)`, the sum Σ_j k(x_i, y_j) q_j of the series with spectrum c.
+
+    A place that sees no more mass than the error of the sum gets NaN rather than noise, and so does
+    every place when β is beyond the reach of the degree.
+    """
+    if not kernel.zonal or kernel.left.shape[1] != dim:
+        raise ValueError(
+            f"this sum serves e^(beta <x,y>) on the unit sphere in dimension {dim} only; got "
+            f"dimension {kernel.left.shape[1]}{'' if kernel.zonal else ' with query, key, mask or position'}: "
+            "leave sum unset, or use Dense()."
+        )
+    dtype = values.dtype
+    mass = jnp.exp(kernel.column)
+    charges = mass[:, None] * jnp.concatenate([jnp.ones((mass.size, 1), dtype), values], axis=1)
+    c = spectrum(kernel.beta, dim, degree + 1)
+    # A traced β beyond the reach of this degree shows in the first coefficient it drops.
+    kept = multiplicity(degree + 1, dim) * jnp.abs(c[-1]) <= tolerance
+    total = convolve(charges, c[:-1].astype(dtype))
+    seen = jnp.where(kept & (total[:, :1] > tolerance), total[:, :1], jnp.nan)
+    return kernel.beta.astype(dtype) + jnp.log(seen[:, 0]), total[:, 1:] / seen
+
+
+def pack(channels: Float[Array, "n c"]) -> Complex[Array, "h n"]:
+    """Two real channels as one complex one: a real kernel acts on both without mixing them."""
+    even = jnp.pad(channels, ((0, 0), (0, channels.shape[1] % 2)))
+    return (even[:, ::2] + 1j * even[:, 1::2]).T
+
+
+def unpack(packed: Complex[Array, "h m"], count: int) -> Float[Array, "m c"]:
+    both = jnp.stack([packed.real, packed.imag], axis=1)  # (h, 2, m)
+    return both.reshape(-1, packed.shape[1])[:count].T
