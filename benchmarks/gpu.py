@@ -84,7 +84,9 @@ def best_of(configurations, build, wait, budget=40.0):
 
 
 def grid(**choices):
-    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    return [
+        dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
+    ]
 
 
 # ------------------------------------------------------------------------------------- parts
@@ -259,7 +261,9 @@ def package_sums():
         for name, sum in sums.items():
             f = jax.jit(lambda m, s=sum: ms.SelfAttention(BETA).velocity(m, sum=s))
             time_ = seconds(lambda f=f, m=measure: f(m), jax.block_until_ready, budget=1.0)
-            rows.append({"sum": name, "n": count, "d": dim, "dtype": dtype.__name__, "seconds": time_})
+            rows.append(
+                {"sum": name, "n": count, "d": dim, "dtype": dtype.__name__, "seconds": time_}
+            )
     return rows
 
 
@@ -293,7 +297,9 @@ def main():
         except Exception as error:
             traceback.print_exc(limit=-3)
             results[part.__name__] = {"failed": f"{type(error).__name__}: {str(error)[:500]}"}
-        print(part.__name__, round(time.perf_counter() - began, 1), "s", file=sys.stderr, flush=True)
+        print(
+            part.__name__, round(time.perf_counter() - began, 1), "s", file=sys.stderr, flush=True
+        )
     try:
         results["machine"] = machine()
     except Exception as error:

@@ -8,35 +8,29 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["machine", "race", "settle"]
-
-
-def settle(result: Any) -> Any:
-    """Wait for JAX's asynchronous results; others pass through."""
-    import jax
-
-    return jax.block_until_ready(result)
+__all__ = ["machine", "race"]
 
 
 def race(
     candidates: dict[str, Callable[[], Any]], *, rounds: int = 5, budget: float = 20.0
-) -> dict[str, dict[str, float]]:
-    """Best wall and processor seconds of each candidate over interleaved rounds.
+) -> dict[str, float]:
+    """Best seconds of each candidate over interleaved rounds.
 
     Interleaving gives all candidates the same share of a busy machine; the minimum discards what
-    other processes took. A first call of each warms caches and compilers up and is not counted.
+    other processes took. A first call of each, which compiles and warms up, is not counted.
     """
+    import jax
+
     for run in candidates.values():
-        settle(run())
-    best = {name: {"seconds": float("inf"), "cpu_seconds": float("inf")} for name in candidates}
+        jax.block_until_ready(run())
+    best = dict.fromkeys(candidates, float("inf"))
     began = time.perf_counter()
-    for _ in range(rounds):
+    for done in range(rounds):
         for name, run in candidates.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            settle(run())
-            times = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
-            best[name] = {key: min(best[name][key], times[key]) for key in times}
-        if time.perf_counter() - began > budget:
+            start = time.perf_counter()
+            jax.block_until_ready(run())
+            best[name] = min(best[name], time.perf_counter() - start)
+        if done and time.perf_counter() - began > budget:
             break
     return best
 

@@ -76,7 +76,7 @@ def test_a_kept_run_is_never_overwritten(kept):
 
 
 def test_the_kept_spec_runs_again_to_the_same_tokens(kept, tmp_path):
-    folder, summary = kept
+    folder, _ = kept
     again = metastable("run", folder / "spec.toml", "--out", tmp_path / "again", "--json")
     assert again.returncode == 0, again.stderr
     first, second = load_run(folder)[1], load_run(tmp_path / "again")[1]

@@ -13,16 +13,28 @@ from typing import Annotated, Any
 
 import typer
 
+from metastable import __version__
+
 __all__ = ["main"]
 
 app = typer.Typer(
     name="metastable",
     help="A laboratory for transformers seen as interacting particles.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit()
+
 
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")
@@ -32,6 +44,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 def main() -> None:
     """Run the command line: 0 done, 1 failed, 2 bad input (one line), 130 interrupted."""
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
         code = app(standalone_mode=False)
     except KeyboardInterrupt:
@@ -66,14 +80,16 @@ def _refuse(message: str, code: int) -> None:
 
 @app.command()
 def run(
-    spec: Annotated[str | None, typer.Argument(metavar="[SPEC.toml]")] = None,
-    dim: Annotated[
-        int | None, typer.Option(help="Dimension d of the space; tokens on S^{d-1}.")
+    spec: Annotated[
+        str | None, typer.Argument(metavar="[SPEC.toml]", help="What to run; see docs/spec.md.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Number of tokens.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Inverse temperature, >= 0.")] = None,
+    dim: Annotated[int | None, typer.Option(help="Dimension d; tokens on S^{d-1}. [2]")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Number of tokens. [1000]")] = None,
+    beta: Annotated[float | None, typer.Option(help="Inverse temperature, >= 0. [1]")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the start and of the noise.")] = None,
-    horizon: Annotated[float | None, typer.Option(help="Final time, in the field's clock.")] = None,
+    horizon: Annotated[
+        float | None, typer.Option(help="Final time, in the field's clock. [20]")
+    ] = None,
     unnormalized: Annotated[
         bool, typer.Option("--unnormalized", help="USA instead of SA.")
     ] = False,
@@ -81,7 +97,10 @@ def run(
         float | None, typer.Option(help="Add noise of inverse strength KAPPA.")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the spec.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any key: flow.frames=401, field.value=-1."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the result.")] = None,
     as_json: Json = False,

@@ -85,7 +85,7 @@ def _claim(folder: Path, experiment: Experiment) -> None:
             )
         return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC).write_text(experiment.to_toml())
+    (folder / SPEC).write_text(experiment.to_toml(), encoding="utf-8")
 
 
 def _same_experiment(folder: Path, experiment: Experiment) -> bool:

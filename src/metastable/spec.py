@@ -48,7 +48,7 @@ class _Model(BaseModel):
 
 
 class Draw(_Model):
-    """A random matrix: entries N(0, scale²/d), its symmetric part, or a random rotation."""
+    """A random matrix: A with entries N(0, scale²/d), (A + Aᵀ)/√2, or a random orthogonal one."""
 
     draw: Literal["gaussian", "symmetric", "orthogonal"]
     seed: Seed = 0
@@ -339,6 +339,9 @@ class Experiment(_Model):
     def digest(self) -> str:
         """SHA-256 of the content, the name aside: equal digests mean equal runs."""
         content = self.model_dump(mode="json", exclude={"name"})
+        file = getattr(self.measure, "file", None)
+        if file is not None and Path(file).is_file():
+            content["measure"]["file"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def to_toml(self) -> str:
@@ -355,11 +358,14 @@ def load_experiment(
     tree: dict[str, Any] = {}
     if path is not None:
         try:
-            tree = tomllib.loads(Path(path).read_text())
+            tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"SPEC must be a readable TOML file; got {path} ({error}).") from None
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"SPEC must be valid TOML; {path}: {error}.") from None
+        measure = tree.get("measure")
+        if isinstance(measure, dict) and isinstance(measure.get("file"), str):
+            measure["file"] = str(Path(path).resolve().parent / measure["file"])
     for key, value in overrides.items():
         _assign(tree, key, value)
     for section, kind in (("measure", "uniform"), ("field", "self_attention")):
@@ -377,11 +383,12 @@ def load_experiment(
 
 def one_line(error: ValidationError) -> str:
     """The first complaint of a validation, as argument, requirement and value received."""
-    complaints = error.errors(include_url=False)
-    # Where a value may have several forms, the complaint of a form it nearly had says most.
-    first = next((c for c in complaints if c["type"] == "value_error"), complaints[0])
+    first = _most_telling(error.errors(include_url=False))
     # The discriminated unions add the kind to the path; people never wrote it there.
-    where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
+    last = len(first["loc"]) - 1
+    where = ".".join(
+        str(part) for k, part in enumerate(first["loc"]) if not _is_tag(part, last=k == last)
+    )
     kind, given = first["type"], first["input"]
     if kind == "extra_forbidden":
         return f"unknown key {where}; got {given!r}: remove it or check its spelling."
@@ -389,8 +396,9 @@ def one_line(error: ValidationError) -> str:
         return f"{where} is required; got nothing: add it."
     requirement = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if kind == "union_tag_invalid":
-        where, given = f"{where}.kind", first["ctx"]["tag"]
-        requirement = f"must be one of {first['ctx']['expected_tags']}"
+        context = first.get("ctx", {})
+        where, given = f"{where}.kind", context.get("tag")
+        requirement = f"must be one of {context.get('expected_tags')}"
     elif kind == "union_tag_not_found":
         where, requirement = f"{where}.kind", "must say which kind is meant"
     value = repr(given)
@@ -401,12 +409,27 @@ _TAGS = frozenset(
     "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points tokens rope "
     "alibi window self_attention l2_attention sinkhorn_attention multi_head kuramoto krause "
     "potential feed_forward noise block gain rescaled piecewise adaptive euler layers geodesic "
-    "float one many Draw".split()
+    "one many".split()
 )
 
 
-def _is_tag(part: Any) -> bool:
-    return isinstance(part, str) and (part in _TAGS or "[" in part)
+def _is_tag(part: Any, *, last: bool) -> bool:
+    """Whether a part of a location names a form of the value, not a key of the spec."""
+    if not isinstance(part, str):
+        return False
+    return part in ("float", "Draw") or "[" in part or (part in _TAGS and not last)
+
+
+def _most_telling(complaints: list[Any]) -> Any:
+    """Where a value may have several forms, the complaint of the form it nearly had."""
+    first = complaints[0]
+    if isinstance(first["input"], dict):
+        near = [c for c in complaints if "Draw" in c["loc"]]
+    elif isinstance(first["input"], list):
+        near = [c for c in complaints if c["type"] == "value_error"]
+    else:
+        near = []
+    return near[0] if near else first
 
 
 def _assign(tree: dict[str, Any], key: str, value: Any) -> None:
@@ -423,8 +446,10 @@ def _assign(tree: dict[str, Any], key: str, value: Any) -> None:
         else:
             node[last] = value
     except (ValueError, IndexError, AttributeError, TypeError):
+        place = ".".join(parents)
         raise ValueError(
-            f"--set {key} must name a place in the spec; {parents} is not a table there."
+            f"{key} cannot be set: {place} is no table in this spec; for one of several fields "
+            f"write --set {place}.0.{last}=..."
         ) from None
 
 
@@ -443,4 +468,4 @@ def _inline(value: Any) -> str:
         return "{ " + ", ".join(f"{k} = {_inline(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_inline(v) for v in value) + "]"
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

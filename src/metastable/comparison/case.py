@@ -35,6 +35,7 @@ class Case:
         self.on_sphere = self.start.on_sphere
         self.rate = float(diffusion(run.field))
         self.noisy = self.rate > 0
+        self.discrete = str(run.statistics.get("stepper", "")).startswith("layers")
 
     @property
     def beta(self) -> float:

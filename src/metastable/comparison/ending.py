@@ -43,12 +43,14 @@ def single_cluster(case: Case) -> Verdict | None:
     claim = "all tokens end in one cluster"
     if theorem is None:
         return not_applicable(claim, "regimes", "no theorem covers this field")
-    count = clusters(case.run.frames[-1], case.beta).count
-    if count > 1:
-        return not_applicable(
-            claim, theorem.source, f"{count} clusters remain at t = {case.times[-1]:.4g}: go on"
-        )
-    return Verdict(claim, theorem.source, 1, count, "exact", AGREE, theorem.name)
+    groups = clusters(case.run.frames[-1], case.beta)
+    now = f"at t = {case.times[-1]:.4g}: ask for a longer horizon"
+    if groups.count > 1:
+        return not_applicable(claim, theorem.source, f"{groups.count} clusters remain {now}")
+    # A chain of neighbours is one component too; only a tight one is a cluster.
+    if groups.radii.max() > 0.1 / math.sqrt(max(case.beta, 1.0)):
+        return not_applicable(claim, theorem.source, f"tokens are still spread {now}")
+    return Verdict(claim, theorem.source, 1, groups.count, "exact", AGREE, theorem.name)
 
 
 def counts_fall(case: Case) -> Verdict | None:

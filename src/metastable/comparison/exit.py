@@ -103,7 +103,8 @@ def noise_threshold(case: Case) -> Verdict | None:
     claim, source = "uniform is stable iff κ < κ_#", "linear stability; mun2026phase for USA"
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
-    rate = case.rates.max() - (case.dim - 1) / kappa
+    degrees = np.arange(1, case.modes + 1)
+    rate = float(np.max(case.rates - degrees * (degrees + case.dim - 2) / kappa))
     late = case.amplitudes[-len(case.times) // 4 :].max(axis=1).mean()
     clustered = bool(late > 10 / math.sqrt(case.effective_tokens))
     if kappa > critical and rate * case.times[-1] < math.log(case.effective_tokens):
@@ -132,6 +133,6 @@ def _linear_window(case: Case, claim: str) -> int | Verdict | None:
     # Time enough to grow by a third: before that the mean rate is all sampling noise.
     if window < 2 or case.rates.max() * case.times[window] < 0.3:
         return not_applicable(
-            claim, SOURCE, "fewer than three frames in the linear phase: keep more early frames"
+            claim, SOURCE, "fewer than three frames in the linear phase: keep more frames"
         )
     return window

@@ -69,6 +69,8 @@ def energy_monotone(case: Case) -> Verdict | None:
     source = f"{PAPER}, §3"
     if case.energies is None:
         return None
+    if case.noisy:
+        return not_applicable(claim, source, "with noise the energy need not be monotone")
     if not (case.isotropic or _has_own_energy(case)):
         return not_applicable(claim, source, "needs Q = K = I and V = ±I, or V = QᵀK symmetric")
     change = np.diff(case.energies) * (1 if _rising(case) else -1)

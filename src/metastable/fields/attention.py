@@ -45,6 +45,7 @@ class SelfAttention(Field):
     value: Array | None
     position: tuple[Rope | Bias, ...]
     normalized: bool = eqx.field(static=True)
+    dim: int | None = eqx.field(static=True)  # of the tokens, where a matrix told it
 
     def __init__(
         self,
@@ -60,6 +61,8 @@ class SelfAttention(Field):
         self.query = matrix("query", query)
         self.key = matrix("key", key)
         self.value = matrix("value", value)
+        shapes = [np.shape(m) for m in (query, key, value) if np.ndim(m) == 2]
+        self.dim = shapes[0][1] if shapes else None
         schemes = tuple(position) if isinstance(position, tuple | list) else (position,)
         for scheme in schemes:
             checks.instance("position", scheme, (Rope, Bias), "Rope(), Alibi(...) or Window(...)")
@@ -81,6 +84,12 @@ class SelfAttention(Field):
         return all(o is None or o.ndim == 0 for o in operators) and not self.position
 
     def kernel(self, measure: Points, at: Places) -> Kernel:
+        # A multiple of the identity is kept as a number, which would fit any dimension.
+        if self.dim is not None and self.dim != measure.dim:
+            raise ValueError(
+                f"the matrices of this field act on dimension {self.dim}; the tokens have "
+                f"dimension {measure.dim}."
+            )
         return logits(self.beta, self.query, self.key, self.position, measure, at)
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:

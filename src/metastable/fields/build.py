@@ -31,7 +31,12 @@ def build_field(described: Any, dim: int) -> fields.Field:
 def _operator(described: Any, dim: int) -> Any:
     """None, a number or rows as they are; a draw as a matrix."""
     if not isinstance(described, spec.Draw):
-        return None if described is None else jnp.asarray(described)
+        array = None if described is None else jnp.asarray(described)
+        if array is not None and array.ndim == 2 and dim not in array.shape:
+            raise ValueError(
+                f"a matrix of shape {array.shape} cannot act on tokens of dimension {dim}."
+            )
+        return array
     entries = jax.random.normal(jax.random.key(described.seed), (dim, dim)) / jnp.sqrt(dim)
     if described.draw == "symmetric":
         entries = (entries + entries.T) / jnp.sqrt(2.0)

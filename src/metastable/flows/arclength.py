@@ -154,7 +154,8 @@ def advance(
     def step(s: State) -> State:
         g, wait = s.log_speed, s.pace.log_wait
         left = jnp.exp(g + log_until + jnp.log(-jnp.expm1(jnp.minimum(wait - log_until, 0.0))))
-        last = left <= s.pace.step
+        # A motion that speeds up would reach the time asked for sooner: half a step decides.
+        last = left <= jnp.where(s.pace.by_time, 1.0, 0.5) * s.pace.step
         by_time = s.pace.by_time | last
         h = jnp.where(last, left, s.pace.step)
 
@@ -179,11 +180,11 @@ def advance(
         late = ~by_time & (now > log_until)
         good = (error <= 1.0) & ~late
 
-        grown = h * jnp.clip(0.9 * error ** (-1.0 / order), 0.2, 5.0)
+        grown = h * jnp.clip(0.9 * error ** (-1.0 / order), 0.2, jnp.where(late, 1.0, 5.0))
         by_time_next = (log_speed < g) & (now < motion.log_unit + LONG)
         # Equal times, not equal lengths, when time is what was stepped.
         grown = jnp.where(good & by_time, grown * jnp.exp(jnp.minimum(log_speed - g, 2.0)), grown)
-        grown = jnp.where(last, jnp.maximum(grown, s.pace.step), grown)
+        grown = jnp.where(good & last, jnp.maximum(grown, s.pace.step), grown)
         near, meeting = _approach(motion, moved, u) if exact else (jnp.inf, jnp.inf)
         keep = lambda new, old: jnp.where(good, new, old)
         return State(

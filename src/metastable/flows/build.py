@@ -24,6 +24,7 @@ __all__ = ["build_start", "run_experiment"]
 def build_start(experiment: spec.Experiment) -> tuple[Points, Field]:
     """The measure and the field of a spec, checked against each other; nothing moves yet."""
     _check_size(experiment.measure, experiment.flow.frames)
+    _depth(experiment.flow)
     measure = build_measure(experiment.measure)
     field = build_field(experiment.field, measure.dim)
     if needs_space(field):
@@ -42,8 +43,7 @@ def run_experiment(
     measure, field = build_start(experiment)
     how = experiment.flow
     if isinstance(how.stepper, spec.LayersSpec):
-        depth = max(round(how.horizon / how.stepper.step), 1)
-        return layers(measure, field, depth, how.stepper.step, frames=how.frames)
+        return layers(measure, field, _depth(how), how.stepper.step, frames=how.frames)
     return flow(
         measure,
         field,
@@ -63,6 +63,20 @@ def needs_space(field: Field) -> bool:
     return isinstance(field, Rescaled) or (
         isinstance(field, Block) and field.placement.moves_radius
     )
+
+
+def _depth(how: spec.Flow) -> int:
+    """The number of layers in the horizon, 0 in continuous depth."""
+    if not isinstance(how.stepper, spec.LayersSpec):
+        return 0
+    step = how.stepper.step
+    depth = round(how.horizon / step)
+    if depth < 1 or abs(depth * step - how.horizon) > 1e-9 * how.horizon:
+        raise ValueError(
+            f"flow.horizon must be a whole number of layers of step {step:g}; got "
+            f"{how.horizon:g}: take {max(depth, 1) * step:g}."
+        )
+    return depth
 
 
 def _check_size(measure: Any, frames: int) -> None:

@@ -52,8 +52,8 @@ class Outcome:
     def interrupted(cls, t: float) -> Outcome:
         return cls(
             "interrupted",
-            f"Interrupted at t = {t:.6g}; the frames so far are kept. Run again with a checkpoint "
-            "to go on.",
+            f"Interrupted at t = {t:.6g}; the frames so far are kept. Run it again to go on: the "
+            "command line keeps a checkpoint in --out, flow(...) in checkpoint=.",
         )
 
     def __str__(self) -> str:

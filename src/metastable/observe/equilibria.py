@@ -12,7 +12,7 @@ from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, clusters
-from metastable.observe.linearization import Linearization, linearize
+from metastable.observe.linearization import Linearization, linearize, symmetries
 from metastable.sphere import retract
 
 __all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
@@ -84,8 +84,8 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         count = self.groups.count
-        groups = f"{count} group{'s' if count > 1 else ''} of {self.measure.count} tokens"
-        parts = [f"{self.kind}, {self.stability}: {groups}", f"rate {self.rate:.4g}"]
+        places = f"{self.measure.count} tokens in {count} group{'s' if count > 1 else ''}"
+        parts = [f"{self.kind}, {self.stability}: {places}", f"rate {self.rate:.4g}"]
         parts += [f"turning at {self.turning:.4g}"] if self.turning > self.resolution else []
         parts += [f"{self.share}"] if self.share is not None else []
         return f"Equilibrium({', '.join(parts)})"
@@ -113,7 +113,7 @@ def equilibrium(measure: Points, field: Field) -> Equilibrium:
 
     >>> import metastable as ms
     >>> equilibrium(ms.polygon(3), ms.SelfAttention(beta=5.0))
-    Equilibrium(polygonal, unstable: 3 groups of 3 tokens, rate 0.007044)
+    Equilibrium(polygonal, unstable: 3 tokens in 3 groups, rate 0.007044)
     """
     check_field(field)
     if not measure.on_sphere:
@@ -132,17 +132,18 @@ def check_field(field: Field) -> None:
         raise ValueError("field must be free of noise, which never rests; leave Noise out.")
 
 
-def polish(measure: Points, field: Field, iterations: int = 100) -> Equilibrium | None:
+def polish(measure: Points, field: Field) -> Equilibrium | None:
     """`equilibrium` of a checked guess, or None where Newton's method does not come to rest."""
     size = measure.count * (measure.dim - 1)
     checks.fits_memory(f"the Jacobian of {measure.count} tokens", 4.0 * size**2, "use fewer tokens")
-    here, damping = linearize(measure, field), 1.0
-    for _ in range(iterations):
+    generators = symmetries(measure, field)
+    here, damping = linearize(measure, field, generators), 1.0
+    for _ in range(100):
         # Convergence is quadratic: one more step at rest brings the speed down to rounding.
         if here.speed <= 1e-2 * REST * here.scale:
             break
         trial = measure.at(_moved(measure, here, damping))
-        there = linearize(trial, field)
+        there = linearize(trial, field, generators)
         if there.speed < here.speed:
             measure, here, damping = trial, there, max(damping / 10, 1e-3)
         elif here.speed <= REST * here.scale or damping > 1e20:

@@ -16,9 +16,9 @@ from metastable.measures import Points
 from metastable.numerics import jax, jnp
 from metastable.sphere import retract
 
-SAME = 1e-8  # a rotation that moves tokens by less leaves them in place
-
 __all__ = ["Linearization", "chart", "linearize", "symmetries", "turning", "value_and_jacobian"]
+
+SAME = 1e-8  # a rotation that moves tokens by less leaves them in place
 
 
 class Linearization(NamedTuple):
@@ -39,14 +39,15 @@ class Linearization(NamedTuple):
         return float(np.linalg.norm(self.velocity))
 
 
-def linearize(measure: Points, field: Field) -> Linearization:
-    """The field and its derivative at the tokens, at time 0.
+def linearize(measure: Points, field: Field, generators: np.ndarray) -> Linearization:
+    """The field and its derivative at the tokens, at time 0; `generators` from `symmetries`.
 
     The scale is the largest of the rates and of the vectors before projection, which is what
     tokens would feel if the field did not balance.
     """
-    parts = _derive(measure, field, jnp.asarray(symmetries(measure, field)))
+    parts = _derive(measure, field, jnp.asarray(generators))
     velocity, jacobian, basis, orbit, lengths, turn, drift = (np.asarray(part) for part in parts)
+    _check_finite(jacobian)
     scale = max(np.linalg.norm(drift, axis=1).max(), np.linalg.norm(jacobian, 2))
     return Linearization(velocity, jacobian, basis, orbit[:, lengths > SAME], turn, float(scale))
 
@@ -57,10 +58,8 @@ def _derive(measure: Points, field: Field, generators: Array) -> tuple[Array, ..
     orbit, lengths, turn = turning(measure, field, generators)
     _, velocity = chart(measure, field, turn)
     here = jnp.zeros(measure.count * (measure.dim - 1))
-    places = Places(measure.points, measure.positions, own=True)
-    drift = field.drift(measure, places, 0.0, Dense())
     v, jacobian = value_and_jacobian(velocity, here)
-    return v, jacobian, basis, orbit, lengths, turn, drift
+    return v, jacobian, basis, orbit, lengths, turn, _drift(measure, field)
 
 
 def value_and_jacobian(function: Callable[[Array], Array], at: Array) -> tuple[Array, Array]:
@@ -69,7 +68,7 @@ def value_and_jacobian(function: Callable[[Array], Array], at: Array) -> tuple[A
 
 
 def turning(measure: Points, field: Field, generators: Array) -> tuple[Array, Array, Array]:
-    """The rotation Ω among the generators' span that is nearest to the velocity, Ωx ≈ v.
+    """The combination Ω of the generators that is nearest to the velocity, Ωx ≈ v.
 
     Returns principal directions of the orbit (m, s), their lengths (s,), zero where a rotation
     leaves the tokens in place, and Ω (d, d).
@@ -135,12 +134,22 @@ def symmetries(measure: Points, field: Field) -> np.ndarray:
     draws = 2 + measure.dim // measure.count
     y = np.random.default_rng(0).standard_normal((draws, measure.count, measure.dim))
     y = jnp.asarray(y / np.linalg.norm(y, axis=-1, keepdims=True))
-    moved, turned = (np.asarray(p) for p in _commute(measure, field, jnp.asarray(generators), y))
+    parts = _commute(measure, field, jnp.asarray(generators), y)
+    moved, turned, drift = (np.asarray(part) for part in parts)
+    _check_finite(moved)
     defect = (moved - turned).reshape(len(generators), -1)
-    combinations, values, _ = np.linalg.svd(defect)
-    size = max(np.abs(moved).max(), np.abs(turned).max())
+    combinations, values, _ = np.linalg.svd(defect, full_matrices=False)
+    size = max(np.abs(part).max() for part in (moved, turned, drift))
     rank = np.count_nonzero(values > 1e-9 * size)
     return np.einsum("ks,kab->sab", combinations[:, rank:], generators)
+
+
+def _check_finite(derivative: np.ndarray) -> None:
+    if not np.isfinite(derivative).all():
+        raise ValueError(
+            "field must have a finite derivative; got NaN or infinity: lower beta, or take the "
+            "normalised form."
+        )
 
 
 def _antisymmetric(dim: int) -> np.ndarray:
@@ -153,12 +162,18 @@ def _antisymmetric(dim: int) -> np.ndarray:
 @eqx.filter_jit
 def _commute(
     measure: Points, field: Field, generators: Array, places: Float[Array, "draws n d"]
-) -> tuple[Array, Array]:
-    """Dv(y)Ωy and Ωv(y) for each generator and each y, shape (generators, draws, n, d)."""
+) -> tuple[Array, Array, Array]:
+    """Dv(y)Ωy, Ωv(y) and the field before projection, for each generator and each y."""
 
-    def both(omega: Array, y: Array) -> tuple[Array, Array]:
+    def commute(omega: Array, y: Array) -> tuple[Array, Array, Array]:
         velocity = lambda y: field.velocity(measure.at(y))
         v, moved = jax.jvp(velocity, (y,), (y @ omega.T,))
-        return moved, v @ omega.T
+        return moved, v @ omega.T, _drift(measure.at(y), field)
 
-    return jax.vmap(jax.vmap(both, (None, 0)), (0, None))(generators, places)
+    return jax.vmap(jax.vmap(commute, (None, 0)), (0, None))(generators, places)
+
+
+def _drift(measure: Points, field: Field) -> Array:
+    """The field before projection, the yardstick for what cancels."""
+    places = Places(measure.points, measure.positions, own=True)
+    return field.drift(measure, places, 0.0, Dense())

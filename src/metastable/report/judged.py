@@ -22,5 +22,6 @@ def report_folders(folders: Sequence[Path], path: Path, title: str | None = None
         verdicts[folder] = [dataclasses.asdict(row) for row in compare(run).rows]
         if run.frames[0].on_sphere:
             start = run.frames[0]
-            predictions[folder] = predict(run.field, start.dim, start.count).to_table()
+            foretold = predict(run.field, start.dim, start.count).to_table()
+            predictions[folder] = {k: v for k, v in foretold.items() if v != "–"}
     return report_runs(list(folders), path, title, verdicts, predictions)

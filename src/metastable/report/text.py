@@ -19,9 +19,9 @@ def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
     console.print(repr(run), highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     table.add_column(f"time ({run.clock} clock)", justify="right")
-    table.add_column("clusters", justify="right")
+    table.add_column("clusters (linkage)", justify="right")
     for time, count in _changes(summary["clusters"]):
-        table.add_row(f"{time:.4g}", str(count))
+        table.add_row("…" if time is None else f"{time:.4g}", count)
     console.print(table)
     if summary["energy_first"] is not None:
         console.print(
@@ -34,14 +34,17 @@ def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
         console.print(f"kept in {summary['out']}", highlight=False, soft_wrap=True)
 
 
-def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float, int]]:
-    """The first and last count, and those in between where it changed."""
-    kept = [
-        (time, int(count))
+def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float | None, str]]:
+    """The first and last count and those where it changed; a long middle is left out, and said."""
+    kept: list[tuple[float | None, str]] = [
+        (time, str(int(count)))
         for k, (time, count) in enumerate(counts)
         if k in (0, len(counts) - 1) or count != counts[k - 1][1]
     ]
-    return kept if len(kept) <= most else [*kept[: most // 2], *kept[-(most // 2) :]]
+    if len(kept) <= most:
+        return kept
+    half = most // 2
+    return [*kept[:half], (None, f"{len(kept) - 2 * half} changes"), *kept[-half:]]
 
 
 def print_doctor(report: dict[str, Any]) -> None:
