@@ -58,7 +58,7 @@ def seconds(run, wait, least=5, budget=2.0):
     once = time.perf_counter() - began
     inner = max(1, int(0.02 / max(once, 1e-6)))
     samples = []
-    while len(samples) < least and time.perf_counter() - began < budget or len(samples) < 3:
+    while (len(samples) < least and time.perf_counter() - began < budget) or len(samples) < 3:
         start = time.perf_counter()
         for _ in range(inner):
             out = run()

@@ -25,12 +25,12 @@ def race(
         jax.block_until_ready(run())
     best = dict.fromkeys(candidates, float("inf"))
     began = time.perf_counter()
-    for done in range(rounds):
+    for _ in range(rounds):
         for name, run in candidates.items():
             start = time.perf_counter()
             jax.block_until_ready(run())
             best[name] = min(best[name], time.perf_counter() - start)
-        if done and time.perf_counter() - began > budget:
+        if time.perf_counter() - began > budget:
             break
     return best
 

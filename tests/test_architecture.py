@@ -9,7 +9,13 @@ import metastable as ms
 SOURCE = Path(ms.__file__).parent
 
 # Each part may import from itself and from what stands before it on the path.
-PATH = ["checks numerics sphere harmonics maxima spec", "measures", "fields", "flows", "observe"]
+PATH = [
+    "checks numerics sphere harmonics maxima spec toml complaints",
+    "measures",
+    "fields",
+    "flows",
+    "observe",
+]
 RANK = {name: rank for rank, names in enumerate(PATH) for name in names.split()}
 
 

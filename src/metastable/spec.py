@@ -23,7 +23,10 @@ from pydantic import (
     ValidationError,
 )
 
-__all__ = ["Experiment", "load_experiment", "one_line", "to_toml"]
+from metastable.complaints import one_line
+from metastable.toml import to_toml
+
+__all__ = ["Experiment", "load_experiment"]
 
 Count = Annotated[int, Field(ge=1, strict=True)]
 Dim = Annotated[int, Field(ge=2, strict=True)]
@@ -381,57 +384,6 @@ def load_experiment(
         raise ValueError(one_line(error)) from None
 
 
-def one_line(error: ValidationError) -> str:
-    """The first complaint of a validation, as argument, requirement and value received."""
-    first = _most_telling(error.errors(include_url=False))
-    # The discriminated unions add the kind to the path; people never wrote it there.
-    last = len(first["loc"]) - 1
-    where = ".".join(
-        str(part) for k, part in enumerate(first["loc"]) if not _is_tag(part, last=k == last)
-    )
-    kind, given = first["type"], first["input"]
-    if kind == "extra_forbidden":
-        return f"unknown key {where}; got {given!r}: remove it or check its spelling."
-    if kind == "missing":
-        return f"{where} is required; got nothing: add it."
-    requirement = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    if kind == "union_tag_invalid":
-        context = first.get("ctx", {})
-        where, given = f"{where}.kind", context.get("tag")
-        requirement = f"must be one of {context.get('expected_tags')}"
-    elif kind == "union_tag_not_found":
-        where, requirement = f"{where}.kind", "must say which kind is meant"
-    value = repr(given)
-    return f"{where} {requirement}; got {value if len(value) <= 60 else value[:57] + '...'}."
-
-
-_TAGS = frozenset(
-    "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points tokens rope "
-    "alibi window self_attention l2_attention sinkhorn_attention multi_head kuramoto krause "
-    "potential feed_forward noise block gain rescaled piecewise adaptive euler layers geodesic "
-    "one many".split()
-)
-
-
-def _is_tag(part: Any, *, last: bool) -> bool:
-    """Whether a part of a location names a form of the value, not a key of the spec."""
-    if not isinstance(part, str):
-        return False
-    return part in ("float", "Draw") or "[" in part or (part in _TAGS and not last)
-
-
-def _most_telling(complaints: list[Any]) -> Any:
-    """Where a value may have several forms, the complaint of the form it nearly had."""
-    first = complaints[0]
-    if isinstance(first["input"], dict):
-        near = [c for c in complaints if "Draw" in c["loc"]]
-    elif isinstance(first["input"], list):
-        near = [c for c in complaints if c["type"] == "value_error"]
-    else:
-        near = []
-    return near[0] if near else first
-
-
 def _assign(tree: dict[str, Any], key: str, value: Any) -> None:
     *parents, last = key.split(".")
     node: Any = tree
@@ -451,21 +403,3 @@ def _assign(tree: dict[str, Any], key: str, value: Any) -> None:
             f"{key} cannot be set: {place} is no table in this spec; for one of several fields "
             f"write --set {place}.0.{last}=..."
         ) from None
-
-
-def to_toml(tree: dict[str, Any]) -> str:
-    """Write a tree of plain values as TOML; nested tables inside arrays become inline tables."""
-    scalars = {k: v for k, v in tree.items() if not isinstance(v, dict)}
-    tables = {k: v for k, v in tree.items() if isinstance(v, dict)}
-    lines = [f"{k} = {_inline(v)}" for k, v in scalars.items()]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]"] + [f"{k} = {_inline(v)}" for k, v in table.items()]
-    return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_inline(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_inline(v) for v in value) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -7,6 +7,8 @@ The theorems give limits without rates; the fitted rates are those of the slowes
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -55,7 +57,7 @@ def check_polytope(dim: int, seed: int) -> None:
     run = ms.flow(ms.gaussian_points(TOKENS, dim, seed=seed), field, horizon=16.0, frames=33)
     assert run.outcome.name == "done"
     hulls = [hull(frame) for frame in run.frames]
-    for outer, inner in zip(hulls[:-1], hulls[1:], strict=True):
+    for outer, inner in pairwise(hulls):
         assert hull_contains(outer, inner.points).all()
     rate = residual_rate(run.times, run.points, geometry.root)
     corners = limit_corners(run.frames[-1])

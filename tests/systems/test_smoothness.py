@@ -10,7 +10,6 @@ from __future__ import annotations
 import diffrax
 import jax
 import numpy as np
-import pytest
 from scipy.stats import vonmises
 
 import metastable as ms
@@ -41,10 +40,9 @@ def local_lipschitz(points: np.ndarray, beta: float) -> float:
 
 
 def one_leader(tokens: int, beta: float, half: bool) -> np.ndarray:
-    """Tokens of [0, 1] that all look at the token 1; with `half`, half of each look only.
+    """A token at 1 and the others at a in [0, 1), which look at it: all (a = ½), or half of each.
 
-    At a/2 the leader wins by β/4 whatever n is. Half a look needs βa(1−a) = log(n−1), and adds the
-    derivative of the weights to that of the leader.
+    Half a look, βa(1−a) = log(n−1), adds the derivative of the weights to that of the leader.
     """
     a = 0.5 - np.sqrt(0.25 - np.log(tokens - 1) / beta) if half else 0.5
     return np.append(1.0, np.full(tokens - 1, a))[:, None]
@@ -74,42 +72,35 @@ def check_lipschitz(sizes: list[int]) -> None:
     # Where b = βR² is small, no number of tokens can do harm.
     free = [local_lipschitz(one_leader(tokens, 1.0, half=False), 1.0) for tokens in sizes]
     print(f"β = 1: {free} ≤ {mean_field_lipschitz(1.0, 1.0):.2f}")
-    assert max(free) < mean_field_lipschitz(radius=1.0, beta=1.0)
-    assert free[-1] / free[-2] < 1.02
+    assert max(free) < min(mean_field_lipschitz(radius=1.0, beta=1.0), np.sqrt(sizes[0]))
 
 
 def check_chaos(sizes: list[int], seeds: int, tolerance: float) -> None:
-    """Tokens drawn from a von Mises density, against its quiet start of 2000 quantiles, at t = 1.
+    """Random tokens of a von Mises density, against the flow of its quantiles, at t = 1.
 
-    The mean-field copies x̄_i ride on the quiet start as tokens without mass.
+    The mean-field copy x̄_i of each token rides on the quantiles without mass. A token's own mass
+    bends the power law by e^β/n, so β is small.
     """
-    beta, horizon, fine = 4.0, 1.0, 2000
-    quantiles = vonmises.ppf((np.arange(fine) + 0.5) / fine, 1.0)
+    field, horizon, fine = ms.SelfAttention(2.0), 1.0, 400
     place = lambda angles: np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    field = ms.SelfAttention(beta)
+    quiet = place(vonmises.ppf((np.arange(fine) + 0.5) / fine, 1.0))
 
     def end(measure):
         return ms.flow(measure, field, horizon, frames=2, stepper=STEPPER).frames[-1].points
 
     measures, copies = [], []
     for tokens in sizes:
-        angles = np.random.default_rng(tokens).vonmises(0.0, 1.0, size=(seeds, tokens))
-        limit = np.asarray(
-            end(
-                ms.Points(
-                    place(np.concatenate([quantiles, angles.ravel()])),
-                    weights=np.repeat([1.0, 0.0], [fine, angles.size]),
-                )
-            )
-        )
-        moved = np.asarray(jax.jit(jax.vmap(lambda x: end(ms.Points(x))))(place(angles)))
-        reference = ms.Points(limit[:fine])
+        start = place(np.random.default_rng(tokens).vonmises(0.0, 1.0, size=(seeds, tokens)))
+        masses = np.repeat([1.0, 0.0], [fine, tokens])
+        carried = lambda x, w=masses: end(ms.Points(jax.numpy.concatenate([quiet, x]), w))
+        limit = np.asarray(jax.jit(jax.vmap(carried))(start))
+        moved = np.asarray(jax.jit(jax.vmap(lambda x: end(ms.Points(x))))(start))
+        reference = ms.Points(limit[0, :fine])
         apart = [sobolev_distance(ms.Points(x), s=1.0, other=reference) for x in moved]
         measures.append(np.sqrt(np.mean(np.square(apart))))
-        shift = np.linalg.norm(moved - limit[fine:].reshape(moved.shape), axis=-1)
-        copies.append(np.sqrt(np.mean(shift**2)))
+        copies.append(np.sqrt(np.mean(np.sum((moved - limit[:, fine:]) ** 2, axis=-1))))
     rates = power(sizes, measures), power(sizes, copies)
-    print(f"H^(-1) power {rates[0]:.3f}, tokens {rates[1]:.3f}; {measures}, {copies}")
+    print(f"H^(-1) power {rates[0]:.3f}, tokens {rates[1]:.3f}")
     for rate in rates:
         assert abs(rate - propagation_of_chaos(2).token_exponent) < tolerance
 
@@ -136,7 +127,7 @@ def check_equiangular_deviation(dims: list[int], pairs_per_dim: int) -> tuple[fl
         rare.append(np.quantile(errors, 1 - 1 / dim))
     d = np.array(dims, float)
     powers = power(d, typical), power(np.sqrt(np.log(d) / d), rare)
-    print(f"typical {powers[0]:.3f} in d, rare {powers[1]:.3f} in √(log d/d); {typical} {rare}")
+    print(f"typical {powers[0]:.3f} in d, rare {powers[1]:.3f} in √(log d/d)")
     return powers
 
 
@@ -144,9 +135,8 @@ def test_derivative_stays_below_the_bounds_and_grows_like_the_root_of_n():
     check_lipschitz([32, 64, 128])
 
 
-@pytest.mark.parametrize("sizes, seeds", [([50, 200], 256)])
-def test_random_tokens_follow_the_mean_field(sizes, seeds):
-    check_chaos(sizes, seeds, tolerance=0.08)
+def test_random_tokens_follow_the_mean_field():
+    check_chaos([100, 400], seeds=256, tolerance=0.08)
 
 
 def test_deviation_from_the_equiangular_curve():

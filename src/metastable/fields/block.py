@@ -39,8 +39,8 @@ class FeedForward(Field):
     - `outer` w (d, p), `inner` a (p, d), `bias` b (p,): None stands for identity, identity, zero.
     - `activation` σ: `jax.nn.relu`, `jnp.tanh`, `jax.nn.gelu`, `jax.nn.sigmoid`, or any function.
 
-    Alone it moves each token by itself, as a residual network; after attention it is the seeds'
-    full layer.
+    Alone it moves each token by itself, as a residual network; after attention it is the
+    full layer of arXiv:2312.10794.
     """
 
     outer: Array | None

@@ -48,7 +48,8 @@ def flow(
       below the stepper's (`choose_sum`). The result names it.
     - `stepper`: `Adaptive(...)` (default), `Fixed(...)`, or `Geodesic(...)` with noise.
     - `merge`: `Merge()` joins tokens that have collapsed, which carries a run through all its
-      mergers over times e^{cβ}; see `staircase`. By default tokens stay apart.
+      mergers over times e^{cβ}; see `staircase`, also for what `frames` means then. By default
+      tokens stay apart.
     - `frames`: how many equally spaced frames to keep, or an increasing array of times.
     - `check`: compare the sum with the dense one on a sample of tokens, at the start and at the
       end, and report the larger relative error as `statistics["sum_error"]`.
@@ -121,7 +122,7 @@ def _merging(
     checkpoint: Any,
 ) -> Trajectory:
     if checkpoint is not None:
-        raise ValueError("checkpoint must be left out with merge: such a run takes seconds.")
+        raise ValueError("checkpoint must be left out with merge, which keeps none; got one.")
     if stepper is not None and not isinstance(stepper, Adaptive):
         raise ValueError(f"stepper must be Adaptive(...) with merge; got {type(stepper).__name__}.")
     sum = choose_sum(measure, field, 1e-12) if sum is None else sum

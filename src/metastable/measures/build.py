@@ -34,6 +34,11 @@ def _tokens(described: spec.Tokens) -> Points:
             ) from None
     else:
         points = np.asarray(described.points)
+    if described.positional and (described.euclidean or described.times is not None):
+        raise ValueError(
+            "measure.positional gives tokens on the sphere their own times; got it together with "
+            "euclidean or times: leave one out."
+        )
     if described.euclidean:
         return Points(points, described.weights, described.times, on_sphere=False)
     if described.positional:

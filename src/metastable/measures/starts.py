@@ -185,7 +185,7 @@ def positional(words: Any, base: float = 10000.0) -> Points:
     """Token embeddings with sinusoidal positions, x_i = p_i + w_i, normalised to the sphere.
 
     (p_i)_{2k} = sin(i/M^{2k/d}), (p_i)_{2k+1} = cos(i/M^{2k/d}), k = 0, …, d/2 − 1, M = `base`.
-    The slides start k at 1, which leaves the two fastest coordinates without a position.
+    Starting k at 1, as some texts print it, leaves the two fastest coordinates without a position.
     """
     checks.finite_array("words", words, 2)
     checks.positive("base", base)

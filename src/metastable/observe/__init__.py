@@ -1,7 +1,9 @@
 """What we see: plain functions of a measure, or of a time series read from a run."""
 
 from metastable.observe.attention import attention, attention_entropy, attention_rank
+from metastable.observe.basins import find_equilibria
 from metastable.observe.clusters import Clusters, clusters, gram_rank
+from metastable.observe.continuation import Branch, follow
 from metastable.observe.distances import (
     sinkhorn,
     sliced_wasserstein,
@@ -9,6 +11,7 @@ from metastable.observe.distances import (
     wasserstein,
 )
 from metastable.observe.energy import energy, log_potential, order_parameter
+from metastable.observe.equilibria import Equilibrium, equilibrium
 from metastable.observe.geometry import (
     Hemisphere,
     Hull,
@@ -20,6 +23,7 @@ from metastable.observe.geometry import (
     leaders,
 )
 from metastable.observe.kernel import kernel_modes
+from metastable.observe.lyapunov import lyapunov_exponents
 from metastable.observe.modes import amplitudes, modes, power
 from metastable.observe.phases import Phases, Plateau, phases, plateaus
 from metastable.observe.similarity import (
@@ -32,7 +36,9 @@ from metastable.observe.similarity import (
 )
 
 __all__ = [
+    "Branch",
     "Clusters",
+    "Equilibrium",
     "Hemisphere",
     "Hull",
     "Hyperplanes",
@@ -46,6 +52,9 @@ __all__ = [
     "clusters",
     "effective_rank",
     "energy",
+    "equilibrium",
+    "find_equilibria",
+    "follow",
     "gram_rank",
     "hemisphere",
     "hull",
@@ -54,6 +63,7 @@ __all__ = [
     "kernel_modes",
     "leaders",
     "log_potential",
+    "lyapunov_exponents",
     "modes",
     "order_parameter",
     "pairwise_similarity",

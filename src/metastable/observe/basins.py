@@ -104,7 +104,7 @@ def settle(
         good = error <= 1
         x = jnp.where(good, place(2 * k1 + k3 + k4), x)
         factor = jnp.clip(0.9 * jnp.maximum(error, 1e-9) ** (-1 / 3), 0.2, 5.0)
-        speed = jnp.max(jnp.abs(v)) / jnp.linalg.norm(jacobian)
+        speed = jnp.max(jnp.abs(v)) / jnp.maximum(jnp.linalg.norm(jacobian), 1e-300)
         return t + jnp.where(good, h, 0.0), h * factor, x, speed, taken + 1
 
     def moving(state: tuple) -> Array:

@@ -11,6 +11,7 @@ import pytest
 
 import metastable as ms
 from metastable.fields.sums import choice
+from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.choice import check_sum, choose_sum
 from metastable.fields.sums.circle import CircleSum
 from metastable.fields.sums.dense import Dense
@@ -30,6 +31,7 @@ def served(dim):
         (plain, fast),
         (ms.SelfAttention(25.0, value=-1.0, normalized=False) + ms.Noise(kappa=9.0), fast),
         (ms.MultiHead([plain, ms.SelfAttention(30.0, value=NEAR[:dim, :dim])]), fast),
+        (ms.SelfAttention(9.0, causal=True), CausalSum),
         (ms.SelfAttention(2.0, query=NEAR[:dim, :dim]), GaussianSum),
     ]
 
@@ -56,10 +58,12 @@ def test_what_has_no_fast_sum_is_summed_densely():
     circle, sphere = ms.uniform(tokens=50_000, dim=2), ms.uniform(tokens=50_000, dim=3)
     stretched = np.diag([1.0, 0.1, 3.0])
     fields = [
-        ms.SelfAttention(2.0, causal=True),
+        ms.SelfAttention(2.0, causal=True, position=ms.Alibi(0.1)),
+        ms.SelfAttention(2.0, query=NEAR[:2, :2], causal=True),
         ms.Schedule(lambda t: ms.SelfAttention(1 + t)),
         ms.Potential(lambda s: s**2),
         ms.Kuramoto(),
+        ms.SinkhornAttention(2.0),
         ms.SelfAttention(20.0, query=-1.0),  # rows look away from themselves: no digits left
     ]
     for field in fields:
@@ -67,6 +71,8 @@ def test_what_has_no_fast_sum_is_summed_densely():
     assert type(choose_sum(sphere, ms.SelfAttention(9.0, key=stretched))) is Dense
     assert type(choose_sum(ms.uniform(tokens=50_000, dim=4), ms.SelfAttention(2.0))) is Dense
     assert type(choose_sum(circle.euclidean(), ms.SelfAttention(2.0))) is Dense
+    crowd = ms.Points(circle.points, times=np.zeros(50_000))
+    assert type(choose_sum(crowd, ms.SelfAttention(2.0, causal=True))) is Dense
     # The degrees of so large a β would outgrow the tables of the sphere.
     assert type(choose_sum(sphere, ms.SelfAttention(1e4))) is Dense
 
@@ -99,6 +105,6 @@ def test_without_finufft_the_harmonic_sum_serves(monkeypatch):
 
 @pytest.mark.skipif(importlib.util.find_spec("jax_finufft") is None, reason="needs jax-finufft")
 def test_importing_the_package_does_not_import_finufft():
-    code = "import sys, metastable; metastable.uniform(tokens=2, dim=2); print('jax_finufft' in sys.modules)"
+    code = "import sys, metastable.fields; print('jax_finufft' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

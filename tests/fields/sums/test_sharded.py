@@ -25,9 +25,10 @@ for tokens in (3, 501):  # fewer than the devices, and no multiple of them
     points, weights = rng.normal(size=(tokens, 5)), rng.uniform(size=tokens)
     weights[0] = 0.0
     measure = ms.from_array(points, weights)
+    query, key = rng.normal(size=(2, 4, 5))
     fields = {
         "plain": ms.SelfAttention(9.0),
-        "matrices": ms.SelfAttention(2.0, query=rng.normal(size=(4, 5)), key=rng.normal(size=(4, 5))),
+        "matrices": ms.SelfAttention(2.0, query, key),
         "causal": ms.SelfAttention(3.0, causal=True, position=ms.Alibi(0.1)),
     }
     if tokens == 3:

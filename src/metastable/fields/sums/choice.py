@@ -6,17 +6,24 @@ import importlib.util
 import math
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from metastable import checks
+from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.circle import CircleSum
-from metastable.fields.sums.costs import dense_cost, gaussian_cost, harmonic_cost, nufft_cost
+from metastable.fields.sums.costs import (
+    causal_cost,
+    dense_cost,
+    gaussian_cost,
+    harmonic_cost,
+    nufft_cost,
+)
 from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
 from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.probe import kernels_of, kernels_of_basis
 from metastable.fields.sums.sphere import MAX_DEGREE, SphereSum
 from metastable.fields.sums.zonal import degree_for
 from metastable.measures import Points
@@ -24,33 +31,37 @@ from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["check_sum", "choose_sum"]
 
-_EXACTNESS = 1.3  # how much cheaper an approximate sum must be
+_EXACTNESS = 1.3  # how much cheaper a sum must be than the dense one, which is exact to rounding
 
 
 def choose_sum(measure: Points, field: Any, tolerance: float = 1e-10) -> Sum:
     """The cheapest way to evaluate the field's means at a relative error near `tolerance`.
 
-    Fast sums serve e^{β⟨x,y⟩} on the circle and S² (any value matrix, weights, several heads, added
-    noise) and, on the sphere, query and key matrices with at most three axes as long as the norms
-    they give do not cost too many digits (see `GaussianSum`). β must be known and constant in time.
-    All else is summed densely. Without jax-finufft, and on a GPU, the harmonic sum takes the place
-    of the non-uniform FFTs.
+    Fast sums serve e^{β⟨x,y⟩} on the circle and S², causal or not (any value matrix, weights,
+    several heads, added noise) and, on the sphere, query and key matrices with at most three axes
+    as long as the norms they give do not cost too many digits (see `GaussianSum`). β must be known
+    and constant in time. All else is summed densely. Without jax-finufft, and on a GPU, the
+    harmonic sum takes the place of the non-uniform FFTs.
 
     >>> import metastable as ms
     >>> choose_sum(ms.uniform(tokens=64, dim=2), ms.SelfAttention(beta=9.0)).name
     'dense'
     >>> choose_sum(ms.uniform(tokens=5000, dim=2), ms.SelfAttention(beta=9.0)).name
-    'harmonic, degree 22, tolerance 1.33e-11'
+    'harmonic, degree 23, tolerance 1e-11'
     """
     checks.positive("tolerance", tolerance)
-    kernels, timed = _kernels(measure, field)
+    kernels, timed = kernels_of(measure, field)
     if not kernels or any(is_traced(kernel.beta) for kernel in kernels):
         return Dense()
+    beta = max(float(kernel.beta) for kernel in kernels)
     if all(kernel.zonal for kernel in kernels) and measure.dim in (2, 3):
-        beta = max(float(kernel.beta) for kernel in kernels)
         return _zonal_choice(measure, beta, tolerance)
-    if len(kernels) == 1 and measure.on_sphere and not timed and not is_traced(measure, field):
-        return _gaussian_choice(measure, field, tolerance)
+    if measure.on_sphere and not timed and not is_traced(measure, field):
+        kernels = kernels_of_basis(measure, field)
+        if kernels and all(map(_masked, kernels)) and measure.dim in (2, 3):
+            return _causal_choice(measure, beta, tolerance)
+        if len(kernels) == 1:
+            return _gaussian_choice(measure, kernels[0], tolerance)
     return Dense()
 
 
@@ -70,12 +81,8 @@ def check_sum(sum: Sum, measure: Points, field: Any, sample: int = 64, seed: int
 
 def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     count, dim = measure.points.shape
-    # A sum's tolerance is relative to the mass at distance zero; tokens spread evenly see only
-    # the mean of the kernel, its first coefficient.
-    share = 1 / math.sqrt(2 * math.pi * beta + 1) if dim == 2 else 1 / (2 * beta + 1)
-    target = _attainable(tolerance * share, measure)
+    target = _attainable(tolerance * _share(beta, dim), measure)
     degree = degree_for(beta, dim, target)
-    # The dense sum is exact to rounding, so that a small gain does not pay.
     costs: dict[Any, float] = {Dense: dense_cost(count, dim) / _EXACTNESS}
     if dim == 2 or degree <= MAX_DEGREE:
         costs[HarmonicSum] = harmonic_cost(count, dim, degree)
@@ -88,33 +95,44 @@ def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     return HarmonicSum(dim, degree, target) if best is HarmonicSum else best(degree, target)
 
 
-def _gaussian_choice(measure: Points, field: Any, tolerance: float) -> Sum:
+def _causal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
+    count, dim = measure.points.shape
+    target = _attainable(tolerance * _share(beta, dim), measure)
+    chosen = CausalSum.reaching(beta, dim, target)
+    crowd = 1 if measure.times is None else np.unique(measure.times, return_counts=True)[1].max()
+    if crowd > chosen.block or (dim == 3 and chosen.degree > MAX_DEGREE):
+        return Dense()
+    dense = dense_cost(count, dim, zonal=False) / _EXACTNESS
+    return chosen if causal_cost(count, dim, chosen.degree) < dense else Dense()
+
+
+def _gaussian_choice(measure: Points, kernel: Kernel, tolerance: float) -> Sum:
     """A Gaussian sum, if it is cheaper and query and key leave it enough digits."""
-    basis = measure.at(jnp.eye(measure.dim, dtype=measure.points.dtype))
-    basis = eqx.tree_at(lambda m: (m.weights, m.times), basis, (jnp.ones(measure.dim), None))
-    probe = _Probe([])
-    field.drift(basis, _own(basis), 0.0, probe)
-    (kernel,) = probe.kernels
     plain = not kernel.biases and kernel.row is None and not np.any(kernel.column)
     if not plain or kernel.left.shape[1] > 3 or not _has_nufft():
         return Dense()
-    # On the sphere queries and keys are images of unit vectors: matrices bound all their norms.
+    # On the sphere queries and keys are images of unit vectors: their matrices bound the norms.
     query, key = np.asarray(kernel.left), np.asarray(kernel.right)
-    beta = float(kernel.beta)
-    long, short = np.linalg.norm(key, 2), np.linalg.norm(key, -2)
-    if key.shape[0] > key.shape[1]:
-        short = 0.0
-    lost = beta / 2 * (long**2 - short**2 + np.linalg.norm(query - key, 2) ** 2)
-    radius = math.sqrt(beta) * max(float(np.linalg.norm(query, 2)), float(long))
-    share = (1 + 2 * math.pi * beta * long**2) ** (-(measure.dim - 1) / 2)
-    target = tolerance * share * math.exp(-lost)
+    beta, axes = float(kernel.beta), key.shape[1]
+    long = float(np.linalg.norm(key, 2))
+    short = float(np.linalg.norm(key, -2)) if measure.dim <= axes else 0.0
+    lost = beta / 2 * (long**2 - short**2 + float(np.linalg.norm(query - key, 2)) ** 2)
+    radius = math.sqrt(beta) * max(float(np.linalg.norm(query, 2)), long)
+    target = tolerance * _share(beta * long**2, measure.dim) * math.exp(-lost)
     if radius == 0 or target < _attainable(target, measure):
         return Dense()
     chosen = GaussianSum(radius * (1 + 1e-9), target)
-    axes = key.shape[1]
-    cheaper = gaussian_cost(measure.count, axes, chosen.modes, target)
-    # Without the symmetry of the zonal kernel the dense sum evaluates each pair twice.
-    return chosen if cheaper < 2 * dense_cost(measure.count, axes) / _EXACTNESS else Dense()
+    dense = dense_cost(measure.count, axes, zonal=False) / _EXACTNESS
+    cheaper = gaussian_cost(measure.count, axes, chosen.modes, target) < dense
+    return chosen if cheaper else Dense()
+
+
+def _share(beta: float, dim: int) -> float:
+    """The part of e^β that a token sees among tokens spread evenly, roughly.
+
+    A sum's tolerance is relative to the mass at distance zero.
+    """
+    return (1 + 2 * math.pi * beta) ** (-(dim - 1) / 2)
 
 
 def _attainable(tolerance: float, measure: Points) -> float:
@@ -124,23 +142,6 @@ def _attainable(tolerance: float, measure: Points) -> float:
 def _has_nufft() -> bool:
     found = importlib.util.find_spec("jax_finufft") is not None
     return found and jax.default_backend() == "cpu"
-
-
-class _Probe(Sum):
-    """Records the kernels a field asks for, and answers with zeros."""
-
-    kernels: list[Kernel] = eqx.field(static=True)
-
-    @property
-    def name(self) -> str:
-        return "probe"
-
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
-        self.kernels.append(kernel)
-        zeros = jnp.zeros((kernel.left.shape[0], values.shape[1]), values.dtype)
-        return zeros[:, 0], zeros
 
 
 class _DenseAt(Sum):
@@ -171,21 +172,11 @@ class _DenseAt(Sum):
         return jax.tree.map(lambda a, b: a.at[self.rows].set(b), approximate, exact)
 
 
-def _kernels(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
-    """The kernels a field asks for at its own tokens, and whether it depends on time.
+def _masked(kernel: Kernel) -> bool:
+    """Whether this is the zonal kernel under the causal mask and nothing else."""
+    from metastable.fields.position import Causal
 
-    No kernels for a field that needs more of its sum than means of exponentials.
-    """
-    probe = _Probe([])
-    try:
-        traced = jax.make_jaxpr(lambda t: field.drift(measure, _own(measure), t, probe))(0.0)
-    except ValueError:
-        return [], False
-    (t,) = traced.jaxpr.invars
-    return probe.kernels, any(t is used for step in traced.eqns for used in step.invars)
-
-
-def _own(measure: Points) -> Any:
-    from metastable.fields.field import Places  # fields are built from sums, not the reverse
-
-    return Places(measure.points, measure.positions, own=True)
+    mask = len(kernel.biases) == 1 and isinstance(kernel.biases[0], Causal)
+    identity = np.eye(kernel.left.shape[0])
+    same = np.array_equal(kernel.left, identity) and np.array_equal(kernel.right, identity)
+    return mask and same and kernel.row is None and not np.any(kernel.column)

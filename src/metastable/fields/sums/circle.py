@@ -40,7 +40,7 @@ class CircleSum(Sum):
 
     @property
     def name(self) -> str:
-        return f"circle NUFFT, degree {self.degree}, tolerance {self.tolerance:g}"
+        return f"circle NUFFT, degree {self.degree}, tolerance {self.tolerance:.0e}"
 
     def attend(
         self, kernel: Kernel, values: Float[Array, "n v"]
@@ -57,7 +57,7 @@ class CircleSum(Sum):
             back = jax_finufft.nufft2(coefficients, phi, iflag=1, eps=eps)
             return zonal.unpack(back, charges.shape[1])
 
-        # Half of the tolerance is for the series, an eighth for each transform, the rest in reserve.
+        # Half of the tolerance is for the series, an eighth for each transform, the rest spare.
         eps = max(self.tolerance / 8, 1e-14 if values.dtype == jnp.float64 else 1e-6)
         return zonal.attend(
             convolve, kernel, values, dim=2, degree=self.degree, tolerance=self.tolerance

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["dense_cost", "gaussian_cost", "harmonic_cost", "nufft_cost"]
+__all__ = ["causal_cost", "dense_cost", "gaussian_cost", "harmonic_cost", "nufft_cost"]
 
 
-def dense_cost(tokens: int, axes: int) -> float:
-    return 40 + tokens**2 * (1.1e-3 + 7e-5 * axes)
+def dense_cost(tokens: int, axes: int, zonal: bool = True) -> float:
+    """The zonal kernel needs each pair once, and no running maximum."""
+    return 40 + tokens**2 * ((1.1e-3 if zonal else 3.4e-3) + 7e-5 * axes)
 
 
 def harmonic_cost(tokens: int, dim: int, degree: int) -> float:
@@ -32,3 +33,8 @@ def nufft_cost(tokens: int, dim: int, degree: int, tolerance: float) -> float:
 def gaussian_cost(tokens: int, axes: int, modes: int, tolerance: float) -> float:
     width = 1 - math.log10(tolerance)
     return 1100 + 0.3 * modes**axes + tokens * (0.2 + 0.0015 * width**axes)
+
+
+def causal_cost(tokens: int, dim: int, degree: int) -> float:
+    each = 0.8 + 0.005 * degree if dim == 2 else 1.5 + 0.0035 * degree**2
+    return 100 + tokens * each

@@ -156,7 +156,7 @@ def _over_rows(rows: Callable, *arrays: Any, size: int) -> tuple[Array, Array]:
 
 
 def blocks(array: Array, size: int, fill: float | None = 0.0) -> Array:
-    """(n, …) to (⌈n/size⌉, size, …), padded at the end with `fill`, or with the last row if None."""
+    """(n, …) to (⌈n/size⌉, size, …), padded with `fill`, or with the last row if None."""
     pad = [(0, -array.shape[0] % size)] + [(0, 0)] * (array.ndim - 1)
     if fill is None:
         padded = jnp.pad(array, pad, mode="edge")

@@ -40,7 +40,7 @@ class GaussianSum(Sum):
 
     @property
     def name(self) -> str:
-        return f"Gaussian NUFFT, {self.modes} modes per axis, tolerance {self.tolerance:g}"
+        return f"Gaussian NUFFT, {self.modes} modes per axis, tolerance {self.tolerance:.0e}"
 
     @property
     def _reach(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.fields.sums.sphere import legendre_table, turned
 from metastable.numerics import jax, jnp
 
-__all__ = ["HarmonicSum"]
+__all__ = ["HarmonicSum", "features"]
 
 
 class HarmonicSum(Sum):
@@ -47,17 +48,13 @@ class HarmonicSum(Sum):
 
     @property
     def name(self) -> str:
-        return f"harmonic, degree {self.degree}, tolerance {self.tolerance:g}"
+        return f"harmonic, degree {self.degree}, tolerance {self.tolerance:.0e}"
 
     def attend(
         self, kernel: Kernel, values: Float[Array, "n v"]
     ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
         degree = self.degree
-        gather, smooth, scatter = (
-            (_gather_circle, _smooth_circle, _scatter_circle)
-            if self.dim == 2
-            else (_gather_sphere, _smooth_sphere, _scatter_sphere)
-        )
+        gather, smooth, scatter = features(self.dim)
 
         def convolve(charges: Array, c: Array) -> Array:
             @jax.checkpoint
@@ -76,6 +73,17 @@ class HarmonicSum(Sum):
         return zonal.attend(
             convolve, kernel, values, dim=self.dim, degree=degree, tolerance=self.tolerance
         )
+
+
+def features(dim: int) -> tuple[Callable, Callable, Callable]:
+    """How charges become moments, moments a series, and a series values at places.
+
+    `gather(x, charges, degree)`, `smooth(moments, c)` and `scatter(x, series)`; all are linear in
+    the charges, so that moments of parts add.
+    """
+    if dim == 2:
+        return _gather_circle, _smooth_circle, _scatter_circle
+    return _gather_sphere, _smooth_sphere, _scatter_sphere
 
 
 def _waves(turn: Array, degree: int) -> tuple[Array, Array]:

@@ -49,7 +49,7 @@ class SphereSum(Sum):
 
     @property
     def name(self) -> str:
-        return f"sphere NUFFT, degree {self.degree}, tolerance {self.tolerance:g}"
+        return f"sphere NUFFT, degree {self.degree}, tolerance {self.tolerance:.0e}"
 
     def attend(
         self, kernel: Kernel, values: Float[Array, "n v"]

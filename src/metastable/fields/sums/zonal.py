@@ -32,7 +32,7 @@ def degree_for(beta: Any, dim: int, tolerance: float) -> int:
     Circle: e^{−β}Σ_{|k|>K} I_k(β). Sphere: Σ_{ℓ>K} (2ℓ+1) e^{−β}√(π/2β) I_{ℓ+1/2}(β).
 
     >>> [degree_for(9.0, dim, 1e-13) for dim in (2, 3)]
-    [34, 35]
+    [26, 27]
     """
     beta = float(checks.nonnegative("beta", beta))
     tolerance = max(float(checks.positive("tolerance", tolerance)), _LEAST)
@@ -95,10 +95,10 @@ def attend(
     every place when β is beyond the reach of the degree.
     """
     if not kernel.zonal or kernel.left.shape[1] != dim:
+        extra = "" if kernel.zonal else " with query, key, mask or position"
         raise ValueError(
             f"this sum serves e^(beta <x,y>) on the unit sphere in dimension {dim} only; got "
-            f"dimension {kernel.left.shape[1]}{'' if kernel.zonal else ' with query, key, mask or position'}: "
-            "leave sum unset, or use Dense()."
+            f"dimension {kernel.left.shape[1]}{extra}: leave sum unset, or use Dense()."
         )
     dtype = values.dtype
     mass = jnp.exp(kernel.column)
