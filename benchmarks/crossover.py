@@ -1,4 +1,4 @@
-"""Whether the choice is the fastest: every sum over a grid of n, d and β, against the chosen one."""
+"""Whether the choice is the fastest: every sum over a grid of n, d and β, and the chosen one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _one(dim: int, beta: float, count: int, rounds: int) -> dict:
         sums["dense"] = Dense()
     kinds = {CircleSum: "NUFFT", SphereSum: "NUFFT", HarmonicSum: "harmonic", Dense: "dense"}
     seconds = timing.race(
-        {name: velocity(measure, beta, sum) for name, sum in sums.items()}, rounds=rounds, budget=2.0
+        {name: velocity(measure, beta, sum) for name, sum in sums.items()},
+        rounds=rounds,
+        budget=2.0,
     )
     name = kinds[type(chosen)]
     ratio = seconds[name] / min(seconds.values())
@@ -54,4 +56,6 @@ def draw(result: dict, path) -> None:
             for method, s in [*r["seconds"].items(), ("chosen", r["seconds"][r["chosen"]])]
         ]
     title = "Which sum is the fastest, and which is chosen"
-    figures.lines(panels, path, title, "tokens n", "seconds per field evaluation", result["machine"])
+    figures.lines(
+        panels, path, title, "tokens n", "seconds per field evaluation", result["machine"]
+    )

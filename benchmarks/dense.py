@@ -40,7 +40,9 @@ def _one(count: int, dim: int, dtype) -> list[dict]:
         candidates |= {k: f for k, f in peers.peers(measure, BETA).items() if k not in candidates}
     seconds = timing.race(candidates, rounds=3, budget=8.0)
     name = np.dtype(dtype).name
-    return [{"n": count, "d": dim, "dtype": name, "method": m, "seconds": s} for m, s in seconds.items()]
+    return [
+        {"n": count, "d": dim, "dtype": name, "method": m, "seconds": s} for m, s in seconds.items()
+    ]
 
 
 def _kernel(x, beta, column, own):
@@ -55,4 +57,6 @@ def draw(result: dict, path) -> None:
         for dtype in ("float64", "float32")
     }
     title = f"All pairs, n = {result['n']}"
-    figures.lines(panels, path, title, "dimension d", "seconds per field evaluation", result["machine"])
+    figures.lines(
+        panels, path, title, "dimension d", "seconds per field evaluation", result["machine"]
+    )

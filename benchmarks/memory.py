@@ -22,9 +22,10 @@ if name == "PyTorch SDPA":
     before = peak()
     run()
 else:
-    sum = {"dense": ms.Dense(), "NUFFT": (CircleSum if dim == 2 else SphereSum).reaching(9.0, 1e-11)}
+    fast = CircleSum if dim == 2 else SphereSum
+    sum = ms.Dense() if name == "dense" else fast.reaching(9.0, 1e-11)
     before = peak()
-    field.velocity(measure, sum=sum[name]).block_until_ready()
+    field.velocity(measure, sum=sum).block_until_ready()
 print(json.dumps({"peak": peak(), "before": before}))
 """
 
@@ -51,7 +52,9 @@ def measure(quick: bool = False) -> dict:
 
 def draw(result: dict, path) -> None:
     panels = {
-        f"d = {dim}": [r | {"x": r["n"], "y": r["peak"] / 1e9} for r in result["rows"] if r["d"] == dim]
+        f"d = {dim}": [
+            r | {"x": r["n"], "y": r["peak"] / 1e9} for r in result["rows"] if r["d"] == dim
+        ]
         for dim in (2, 3)
     }
     figures.lines(

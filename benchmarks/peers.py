@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -65,7 +67,10 @@ def _torch(x: np.ndarray, beta: float) -> Callable:
 
 def _keops(x: np.ndarray, beta: float) -> Callable | None:
     try:
-        from pykeops.torch import LazyTensor
+        with contextlib.redirect_stdout(sys.stderr):  # stdout may be carrying JSON
+            import pykeops
+            from pykeops.torch import LazyTensor
+        pykeops.set_verbose(False)
     except Exception:  # not installed, or no compiler to build itself with
         return None
     import torch

@@ -42,11 +42,11 @@ def run(name: str, quick: bool = False) -> dict:
     from benchmarks import timing
 
     began = time.perf_counter()
-    bench = import_module(f"benchmarks.{name}_bench" if name == "gpu" else f"benchmarks.{name}")
+    bench = import_module(f"benchmarks.{name}")
     result = bench.measure(quick)
     result["machine"] = result.get("machine") or timing.machine()
     result["seconds"] = time.perf_counter() - began
-    if not quick:
+    if not quick and not result.get("kept"):
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         if hasattr(bench, "draw"):

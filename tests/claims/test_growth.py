@@ -1,6 +1,6 @@
 """Growth of one mode from a quiet start of 20 000 tokens, against λ_ℓ.
 
-Source: THEORY §1 (Funk–Hecke at the uniform measure); dominant modes as in arXiv:2410.23228.
+Source: arXiv:2410.23228 (circle, dominant modes); `theory.spectrum` (Funk–Hecke, any sphere).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pure attention in R^d: limit shapes, ranks and rates over many random draws.
 
-Source: arXiv:2305.05465, Theorems 2.1, 3.1, 4.1, 5.1 and C.5; rates from THEORY §7.
+Source: arXiv:2305.05465, Theorems 2.1, 3.1, 4.1, 5.1 and C.5; rates derived for this project.
 """
 
 from __future__ import annotations

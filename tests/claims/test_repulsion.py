@@ -1,6 +1,6 @@
 """Repelling tokens (V = −I): the best of 20 random starts reaches the exact minimal energy.
 
-Source: Cohn and Kumar, J. AMS 20 (2007), Theorem 1.2; THEORY §8. No polish: the flow alone.
+Source: Cohn and Kumar, J. AMS 20 (2007), Theorem 1.2. No polish: the flow alone.
 """
 
 from __future__ import annotations

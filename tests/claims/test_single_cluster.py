@@ -1,7 +1,7 @@
 """The way to one cluster over many random runs, and what is long-lived before it.
 
-Sources: THEORY §§4–6, 12; arXiv:2312.10794, arXiv:2405.15357, arXiv:2502.18072, arXiv:2411.04990,
-arXiv:2410.06833.
+Sources: arXiv:2312.10794, arXiv:2405.18273, arXiv:2507.22857, arXiv:2411.04990, arXiv:2410.06833,
+arXiv:2510.05554.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Smoothness of attention, propagation of chaos, and the deviation of Theorem 8.
 
 Sources: arXiv:2312.14820; Sznitman (1991), Fournier and Guillin (2015); arXiv:2312.10794, Theorem
-6.9; THEORY §12.
+6.9.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_merged_and_unmerged_runs_share_the_first_plateau(dim, tokens):
     end = merged.frames[-1]
     assert ms.clusters(apart, angle=1e-3).count == end.count < 12
     rows = merged.mergers.labels(end.count)
-    assert np.abs(np.asarray(end.points)[rows] - np.asarray(apart.points)).max() < 1e-4
+    assert np.abs(np.asarray(end.points)[rows] - np.asarray(apart.points)).max() < 1e-8
 
 
 @pytest.mark.parametrize("dim", [2, 3])

@@ -45,7 +45,7 @@ def test_two_clusters_reach_0999_at_the_time_of_the_quadrature(beta, normalized)
         run = staircase(pair(math.pi / 2, masses), field, frames=[time])
         assert run.times[1] == time and run.frames[1].count == 2
         late = (angle_of(run.frames[1]) - near) / abs(closing_speed(near, beta, **case))
-        assert abs(late) < 1e-7 * time
+        assert abs(late) < 1e-9 * time
 
 
 @pytest.mark.parametrize("beta", [100.0, 400.0, 1000.0])

@@ -1,7 +1,7 @@
 """Growth of one mode from a quiet start, against λ_ℓ; the claims run the same at full size.
 
 Quiet: tokens are quantiles of the perturbed density, so that no sampling noise hides the mode.
-Source: THEORY §1 (Funk–Hecke at the uniform measure); dominant modes as in arXiv:2410.23228.
+Source: arXiv:2410.23228 (circle, dominant modes); `theory.spectrum` (Funk–Hecke, any sphere).
 """
 
 from __future__ import annotations
@@ -48,11 +48,13 @@ def growth_error(dim: int, tokens: int, beta: float, normalized: bool) -> float:
     mode = dominant_mode(beta, dim)
     expected = float(growth_rates(beta, dim, mode, normalized=normalized)[-1])
     start = quiet_circle(tokens, mode) if dim == 2 else quiet_sphere(tokens, mode)
-    # A quarter of an e-folding: one step of order 5, with an error of 1e−8.
+    # A quarter of an e-folding: one step of order 5, with an error of 1e−8. All pairs, because a sum
+    # by harmonics would assume the expansion that is to be tested.
     run = ms.flow(
         start,
         ms.SelfAttention(beta, normalized=normalized),
         horizon=0.25 / expected,
+        sum=ms.Dense(),
         frames=2,
         stepper=ms.Adaptive(solver=diffrax.Tsit5()),
     )

@@ -1,8 +1,8 @@
 """Pure attention in R^d against its limit theorems, small; the claims run the same at full size.
 
 Source: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, Theorems 2.1 (d = 1), 3.1
-(polytope), 4.1 (hyperplanes), 5.1 (polytope × subspace) and C.5 (V = −I); rates from THEORY §7.
-The theorems give limits without rates; the fitted rates are those of the slowest token.
+(polytope), 4.1 (hyperplanes), 5.1 (polytope × subspace) and C.5 (V = −I). The theorems give limits
+without rates; the rates are derived for this project and fitted to the slowest token.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Repelling tokens (V = −I) find the universally optimal configurations, by the flow alone.
 
 Source: Cohn and Kumar, J. AMS 20 (2007), Theorem 1.2: sharp configurations minimise E_β for every
-β; THEORY §8. The exact energies come from inner products and multiplicities, not from a run.
+β. The exact energies come from inner products and multiplicities, not from a run.
 """
 
 from __future__ import annotations
 
 import diffrax
-import jax
 import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.numerics import jax
 from metastable.observe import energy
 from metastable.theory.configurations import scaled_energy, sharp_configuration
 

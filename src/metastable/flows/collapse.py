@@ -36,10 +36,10 @@ def find_collapsed(
     pairs = alone[KDTree(x[alone]).query_pairs(radius, output_type="ndarray")]
     gap, drift = (a[pairs[:, 1]] - a[pairs[:, 0]] for a in (x, direction))
     closing = np.sum(gap * drift, axis=1) <= 0
+    nearest_first = np.argsort(np.linalg.norm(gap[closing], axis=1), kind="stable")
     free = np.ones(len(x), bool)
-    for k in np.argsort(np.linalg.norm(gap, axis=1), kind="stable"):
-        i, j = pairs[k]
-        if closing[k] and free[i] and free[j]:
+    for i, j in pairs[closing][nearest_first]:
+        if free[i] and free[j]:
             free[[i, j]] = False
             label[j] = label[i]
     _, start, label = np.unique(label, return_index=True, return_inverse=True)

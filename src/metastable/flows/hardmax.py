@@ -58,6 +58,8 @@ def hardmax(
     checks.positive("radius", radius)
     if not horizon > 0:
         raise ValueError(f"horizon must be > 0; got {horizon}: leave it out to run to the end.")
+    what = f"hardmax of {measure.count} tokens"
+    checks.fits_memory(what, 10.0 * measure.count**2, "use fewer tokens, or staircase(...)")
     if measure.on_sphere:
         return _on_sphere(measure, field, horizon, frames)
     return pursue(measure, field, float(horizon), frames, radius)

@@ -28,15 +28,18 @@ def pursue(measure: Points, field: Field, horizon: float, frames: Any, radius: f
     """ż_i = λ(z_k − z_i), k = argmax_k ⟨Qz_i,Kz_k⟩; see `metastable.flows.hardmax`."""
     began = time.perf_counter()
     form, rate = _checked(field, measure.dim)
-    z, ledger, album = (
-        np.array(measure.points),
-        Ledger(measure.weights),
-        Album(frames, horizon, measure),
-    )
+    z, ledger = np.array(measure.points), Ledger(measure.weights)
+    album = Album(frames, horizon, measure)
     target = np.argmax(z @ form @ z.T, axis=1)
     t = epoch = 0.0
     outcome, looks, switches = None, 0, 0
     while outcome is None:
+        if np.array_equal(target, np.arange(len(z))):
+            outcome = Outcome("done", f"All tokens rest since t = {t:.6g}.")
+            break
+        if looks == LOOKS:
+            outcome = Outcome.step_limit(t, LOOKS)
+            break
         looks += 1
         switch, i, k = _next_switch(z, target, form)
         if switch <= NOW:
@@ -52,16 +55,10 @@ def pursue(measure: Points, field: Field, horizon: float, frames: Any, radius: f
         if merged:
             z, target = _absorb(z, target, guest, ledger, _log(t), _log(t - epoch))
             epoch = t
-        now = z, ledger.masses, _log(t)
-        album.see(*now, reached=reached, merged=merged)
+        album.see(z, ledger.masses, _log(t), reached=reached, merged=merged)
         if album.complete:
             outcome = Outcome.done()
-        elif np.array_equal(target, np.arange(len(z))):
-            outcome = Outcome("done", f"All tokens rest since t = {t:.6g}.")
-        elif looks >= LOOKS:
-            outcome = Outcome.step_limit(t, LOOKS)
-        if outcome is not None:
-            album.close(*now, still=outcome.name == "done")
+    album.close(z, ledger.masses, _log(t), still=outcome.name == "done")
     return Trajectory(
         times=np.array([frame.time for frame in album.kept]),
         frames=tuple(frame.measure for frame in album.kept),
@@ -100,13 +97,13 @@ def _checked(field: Field, dim: int) -> tuple[np.ndarray, float]:
     return form, rate
 
 
-def _leap(z: np.ndarray, target: np.ndarray, time: float) -> np.ndarray:
+def _leap(z: np.ndarray, target: np.ndarray, t: float) -> np.ndarray:
     """z_i(t) = Σ_r e^{−t}t^r/r! z_{k^r(i)}(0), the exact solution while no target changes."""
-    share, moved = math.exp(-time), np.zeros_like(z)
+    share, moved = math.exp(-t), np.zeros_like(z)
     chain = np.arange(len(z))
     for r in range(TERMS):
         moved += share * z[chain]
-        share *= time / (r + 1)
+        share *= t / (r + 1)
         chain = target[chain]
     return moved
 

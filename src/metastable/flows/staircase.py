@@ -38,7 +38,11 @@ class Merge(eqx.Module):
     Replacing two tokens r apart by one changes the weight e^{β⟨x,y⟩} they have for any other by a
     relative β(β+1)r²/8 at most (derived here), and only while they would still be apart: they fall
     together like e^{−t}. The default radius is 1e−4/max(1, β‖QᵀK‖), which is 2.5e−9 in that
-    measure, and 5e4 times the default tolerance of positions.
+    measure, and 5e4 times the default tolerance of positions. Measured (400 tokens, β = 9): the
+    final cluster is off by 4e−13, and by 2e−10 and 3e−8 with ten and a hundred times the radius.
+
+    The moment of a merger is the end of the step that brought the pair within reach: sharp to a few
+    times of collapse, a few units of SA time.
     """
 
     radius: float | None = eqx.field(static=True, default=None)
@@ -76,7 +80,8 @@ def staircase(
     The field is a `SelfAttention` without mask or positions. A value matrix keeps moving even a
     single token; without a horizon the run ends there all the same.
 
-    The result carries `mergers` and `log_times`; `times` are infinite past 1e308. One compilation
+    The result carries `mergers` and `log_times`; `times` are infinite past 1e308. Field evaluations
+    from 100 000 uniform tokens on the circle: 2400 at β = 9, 6500 at β = 100. One compilation
     serves a factor four in the number of tokens.
 
     >>> import metastable as ms
@@ -122,12 +127,13 @@ class Climb:
         self.ledger = Ledger(np.asarray(measure.weights))
         self.album = Album(frames, horizon, measure)
         self.log_epoch = -math.inf  # the last merger; the wait since then belongs to the pace
-        # A value matrix moves a single token too, though never a horizon nearer when there is none.
+        # A value matrix moves a single token too: such a run ends at its horizon, if it has one.
         self.drifts = horizon < math.inf and field.value is not None and field.value.ndim > 0
         self.many = measure.count > FEW
         self.pace = Pace(0.1 * math.sqrt(measure.count) / self.sharpness, False, -math.inf)
         self.exact = False
         self.looks = self.steps = self.attempts = self.evaluations = 0
+        self.seen = self.x, self.ledger.masses, -math.inf  # the last whole state
         self.outcome: Outcome | None = None
 
     @property
@@ -146,8 +152,8 @@ class Climb:
             self.end("blow_up", "Tokens left the range of floating point after {}.")
             return
         reached, merged = bool(state.reached), self._merge(state)
-        now = self.x, self.ledger.masses, self.log_time
-        self.album.see(*now, reached=reached, merged=merged)
+        self.seen = self.x, self.ledger.masses, self.log_time
+        self.album.see(*self.seen, reached=reached, merged=merged)
         if self.album.complete:
             self.end("done", "The run reached its horizon.")
         elif len(self.x) == 1 and not self.drifts:
@@ -209,10 +215,10 @@ class Climb:
 
     def end(self, name: str, message: str, *, still: bool = False) -> None:
         """Close the run; `{}` in the message stands for the time."""
-        now = self.log_time
+        now = self.seen[-1]
         moment = f"t = {math.exp(now):.6g}" if now < 709 else f"log t = {now:.6g}"
         self.outcome = Outcome(name, message.format(moment))
-        self.album.close(self.x, self.ledger.masses, now, still=still)
+        self.album.close(*self.seen, still=still)
 
     def trajectory(self) -> Trajectory:
         kept = self.album.kept

@@ -20,6 +20,8 @@ from tests import oracles
 
 DIMENSION = {"circle": 2, "harmonic 2": 2, "plane": 2, "sphere": 3, "harmonic 3": 3, "space": 3}
 
+KINDS = [kind for kind in DIMENSION if kind != "space"]  # which differs from the plane in cost only
+
 
 def build(kind, beta, tolerance):
     return {
@@ -70,7 +72,7 @@ def test_error_stays_below_the_tolerance(kind, beta, tolerance):
     assert np.max(np.abs(moment - expected_moment)) < tolerance
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_other_places_and_masses_as_multiplicities(kind):
     x, w = scene(DIMENSION[kind])
     at = scene(DIMENSION[kind], seed=1)[0][:17]
@@ -85,7 +87,7 @@ def test_other_places_and_masses_as_multiplicities(kind):
     assert np.max(np.abs(again - mass)) < 1e-12
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_velocity_of_a_field(kind):
     x, w = scene(DIMENSION[kind])
     value = np.random.default_rng(2).normal(size=(DIMENSION[kind],) * 2)
@@ -95,7 +97,7 @@ def test_velocity_of_a_field(kind):
     assert np.max(np.abs(got - expected)) < 1e-10 * np.max(np.abs(expected))
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_derivative_in_tokens_and_temperature(kind):
     """Against central differences of the brute-force sum."""
     x, w = scene(DIMENSION[kind])
@@ -119,7 +121,7 @@ def test_derivative_in_tokens_and_temperature(kind):
     assert abs(jax.jit(jax.grad(functional))(0.0) - central) < 1e-9 * abs(central) + 1e-9
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_compilation_serves_many_temperatures_and_systems(kind):
     dim = DIMENSION[kind]
     sum = build(kind, 9.0, 1e-12)
@@ -133,7 +135,7 @@ def test_one_compilation_serves_many_temperatures_and_systems(kind):
         assert np.max(np.abs(v - expected)) < 1e-9
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_temperature_out_of_reach_is_never_silent(kind):
     x, w = scene(DIMENSION[kind])
     sum = build(kind, 4.0, 1e-10)
@@ -142,7 +144,7 @@ def test_a_temperature_out_of_reach_is_never_silent(kind):
     assert np.isnan(velocity(8.0)).all()
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_place_that_sees_nothing_is_not_noise(kind):
     dim = DIMENSION[kind]
     x = np.eye(dim)[:1]
@@ -153,7 +155,7 @@ def test_a_place_that_sees_nothing_is_not_noise(kind):
     assert abs(mass[0] - 1) < 1e-12 and np.isnan(mass[1]) and np.isnan(moment[1]).all()
 
 
-@pytest.mark.parametrize("kind", DIMENSION)
+@pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_stays_single(kind):
     x, w = scene(DIMENSION[kind])
     measure = ms.Points(x, w, dtype=jnp.float32)

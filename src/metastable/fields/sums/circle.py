@@ -7,7 +7,6 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from metastable import checks
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.numerics import jnp
@@ -30,8 +29,7 @@ class CircleSum(Sum):
     tolerance: float = eqx.field(static=True, converter=float, default=1e-13)
 
     def __check_init__(self) -> None:
-        checks.integer("degree", self.degree, 1)
-        checks.positive("tolerance", self.tolerance)
+        zonal.check(2, self.degree, self.tolerance)
 
     @classmethod
     def reaching(cls, beta: Any, tolerance: float = 1e-13) -> CircleSum:

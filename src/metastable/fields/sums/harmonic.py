@@ -35,10 +35,7 @@ class HarmonicSum(Sum):
     block: int = eqx.field(static=True, default=2048)
 
     def __check_init__(self) -> None:
-        if self.dim not in (2, 3):
-            raise ValueError(f"dim must be 2 or 3 for a harmonic sum; got {self.dim}: use Dense().")
-        checks.integer("degree", self.degree, 1)
-        checks.positive("tolerance", self.tolerance)
+        zonal.check(self.dim, self.degree, self.tolerance)
         checks.integer("block", self.block, 1)
 
     @classmethod

@@ -11,7 +11,7 @@ from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.measures import Points
 from metastable.numerics import is_traced, jax, jnp
 
-__all__ = ["kernels_of", "kernels_of_basis"]
+__all__ = ["kernels_of", "kernels_of_basis", "own_places"]
 
 
 def kernels_of(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
@@ -21,7 +21,7 @@ def kernels_of(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
     """
     probe = _Probe([])
     try:
-        traced = jax.make_jaxpr(lambda t: field.drift(measure, _own(measure), t, probe))(0.0)
+        traced = jax.make_jaxpr(lambda t: field.drift(measure, own_places(measure), t, probe))(0.0)
     except ValueError:
         return [], False
     (t,) = traced.jaxpr.invars
@@ -42,13 +42,14 @@ def kernels_of_basis(measure: Points, field: Any) -> list[Kernel]:
     )
     probe = _Probe([])
     try:
-        field.drift(basis, _own(basis), 0.0, probe)
+        field.drift(basis, own_places(basis), 0.0, probe)
     except ValueError:
         return []
     return [] if is_traced(probe.kernels) else probe.kernels
 
 
-def _own(measure: Points) -> Any:
+def own_places(measure: Points) -> Any:
+    """The measure's own tokens, as places where a field is wanted."""
     from metastable.fields.field import Places  # fields are built from sums, not the reverse
 
     return Places(measure.points, measure.positions, own=True)

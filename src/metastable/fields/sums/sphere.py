@@ -9,14 +9,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from metastable import checks
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.numerics import jnp
 
-__all__ = ["MAX_DEGREE", "SphereSum", "legendre_table", "turned"]
-
-MAX_DEGREE = 160  # the Legendre tables grow with its cube: 33 MB here
+__all__ = ["SphereSum", "legendre_table", "turned"]
 
 
 class SphereSum(Sum):
@@ -34,13 +31,7 @@ class SphereSum(Sum):
     tolerance: float = eqx.field(static=True, converter=float, default=1e-11)
 
     def __check_init__(self) -> None:
-        checks.integer("degree", self.degree, 1)
-        checks.positive("tolerance", self.tolerance)
-        if self.degree > MAX_DEGREE:
-            raise ValueError(
-                f"degree must be at most {MAX_DEGREE} on the sphere; got {self.degree}: use "
-                "Dense(), or a larger tolerance."
-            )
+        zonal.check(3, self.degree, self.tolerance)
 
     @classmethod
     def reaching(cls, beta: Any, tolerance: float = 1e-11) -> SphereSum:

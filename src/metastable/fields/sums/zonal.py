@@ -21,9 +21,24 @@ from metastable.fields.sums.kernel import Kernel
 from metastable.harmonics import multiplicity
 from metastable.numerics import jnp
 
-__all__ = ["attend", "degree_for", "pack", "spectrum", "unpack"]
+__all__ = ["MAX_DEGREE", "attend", "check", "degree_for", "pack", "spectrum", "unpack"]
+
+MAX_DEGREE = 160  # on the sphere: the Legendre tables grow with its cube, to 33 MB here
 
 _LEAST = 1e-14  # below this rounding in double precision decides, not the number of terms
+
+
+def check(dim: int, degree: int, tolerance: float) -> None:
+    """Refuse a series that does not exist or does not fit."""
+    if dim not in (2, 3):
+        raise ValueError(f"dim must be 2 or 3 for a harmonic series; got {dim}: use Dense().")
+    checks.integer("degree", degree, 1)
+    if dim == 3 and degree > MAX_DEGREE:
+        raise ValueError(
+            f"degree must be at most {MAX_DEGREE} on the sphere; got {degree}: use Dense(), or a "
+            "larger tolerance."
+        )
+    checks.positive("tolerance", tolerance)
 
 
 def degree_for(beta: Any, dim: int, tolerance: float) -> int:

@@ -1,0 +1,35 @@
+"""The dense sum in single precision, and blocks of any size, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import metastable as ms
+from metastable.fields.sums import Kernel
+from metastable.numerics import jax, jnp
+from tests import oracles
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("zonal", [True, False])
+def test_blocks_of_any_size_in_both_precisions(zonal, dtype):
+    rng = np.random.default_rng(0)
+    x, w = oracles.unit(rng.normal(size=(100, 5))), rng.uniform(0.1, 1.0, 100)
+    w[3] = 0.0
+    values = rng.normal(size=(100, 2))
+    p, log_mass = oracles.weighted_softmax(30.0 * x @ x.T, w)
+    kernel = Kernel(
+        jnp.asarray(30.0),
+        jnp.asarray(x, dtype),
+        jnp.asarray(x, dtype),
+        jnp.log(jnp.asarray(w, dtype)),
+        zonal=zonal,
+        own=zonal,
+    )
+    for block in (33, 101):
+        attend = jax.jit(lambda k, v, b=block: ms.Dense(b).attend(k, v))
+        got = attend(kernel, jnp.asarray(values, dtype))
+        for a, b in zip(got, (log_mass, p @ values), strict=True):
+            assert a.dtype == dtype
+            assert np.max(np.abs(a - b)) < 100 * np.finfo(dtype).eps * np.max(np.abs(b))
