@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from importlib import import_module
@@ -33,7 +34,8 @@ def main() -> None:
         print(json.dumps(report, indent=1))
         return
     for name, result in report.items():
-        print(f"\n{name} ({result['machine']}, {result['seconds']:.0f} s)")
+        about = f"{result['machine']}, load {result['load']:.1f}, {result['seconds']:.0f} s"
+        print(f"\n{name} ({about})")
         for line in result.get("summary", []):
             print("  " + line)
 
@@ -46,6 +48,7 @@ def run(name: str, quick: bool = False) -> dict:
     result = bench.measure(quick)
     result["machine"] = result.get("machine") or timing.machine()
     result["seconds"] = time.perf_counter() - began
+    result["load"] = os.getloadavg()[1]  # jobs that wanted the cores meanwhile, this one included
     if not quick and not result.get("kept"):
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")

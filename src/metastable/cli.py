@@ -74,6 +74,7 @@ def _received(message: str) -> str:
 
 
 def _refuse(message: str, code: int) -> None:
+    message = message.split("\n---")[0]  # JAX appends a note on its own frames
     print("metastable: " + " ".join(message.split()), file=sys.stderr)
     sys.exit(code)
 

@@ -48,8 +48,8 @@ def growth_error(dim: int, tokens: int, beta: float, normalized: bool) -> float:
     mode = dominant_mode(beta, dim)
     expected = float(growth_rates(beta, dim, mode, normalized=normalized)[-1])
     start = quiet_circle(tokens, mode) if dim == 2 else quiet_sphere(tokens, mode)
-    # A quarter of an e-folding: one step of order 5, with an error of 1e−8. All pairs, because a sum
-    # by harmonics would assume the expansion that is to be tested.
+    # A quarter of an e-folding: one step of order 5, with an error of 1e−8. All pairs, because a
+    # sum by harmonics would assume the expansion that is to be tested.
     run = ms.flow(
         start,
         ms.SelfAttention(beta, normalized=normalized),

@@ -145,7 +145,7 @@ def check_line(starts: int) -> None:
         start = ms.gaussian_points(10, 1, seed=seed)
         run = ms.flow(start, ms.SelfAttention(1.0), horizon=12.0, frames=49)
         x = run.points[:, :, 0]
-        limit = boolean_limit(x[-1])
+        limit = boolean_limit(x[-1])  # refuses a second undecided row
         undecided += int((limit == -1).sum())
         decided = np.flatnonzero(limit >= 0)
         logits = x[:, decided, None] * x[:, None, :]
@@ -157,7 +157,6 @@ def check_line(starts: int) -> None:
         assert slowest[-1] < np.log(1e-6)
         rates.append(slope(run.times[late], np.log(-slowest[late])))
     print(f"slopes {min(rates):.4f} to {max(rates):.4f}; {undecided} rows undecided")
-    assert undecided <= starts  # at most one row of each start
     assert np.abs(np.array(rates) - 1).max() < 0.02
 
 

@@ -167,8 +167,8 @@ def gaussian_points(tokens: int, dim: int, scale: float = 1.0, seed: int = 0) ->
 def from_array(array: Any, weights: Any = None, times: Any = None) -> Points:
     """Embeddings (n, d) pushed to the sphere by x ↦ x/‖x‖; zero rows are refused.
 
-    >>> from_array([[3.0, 4.0], [0.0, 2.0]]).points.tolist()
-    [[0.6, 0.8], [0.0, 1.0]]
+    >>> from_array([[-3.0, 0.0], [0.0, 2.0]]).points.tolist()
+    [[-1.0, 0.0], [0.0, 1.0]]
     """
     checks.finite_array("array", array, 2)
     array = jnp.asarray(array, jnp.float64)
