@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metastable import fields, spec
+from metastable import fields
 from metastable.numerics import jax, jnp
+from metastable.spec import fields as spec
+from metastable.spec.values import Draw
 
 __all__ = ["build_field"]
 
@@ -30,7 +32,7 @@ def build_field(described: Any, dim: int) -> fields.Field:
 
 def _operator(described: Any, dim: int) -> Any:
     """None, a number or rows as they are; a draw as a matrix."""
-    if not isinstance(described, spec.Draw):
+    if not isinstance(described, Draw):
         array = None if described is None else jnp.asarray(described)
         if array is not None and array.ndim == 2 and dim not in array.shape:
             raise ValueError(

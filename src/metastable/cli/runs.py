@@ -1,85 +1,19 @@
-"""The command line: parses, calls, prints. It owns no mathematics.
-
-Numerical modules are imported inside the commands, so that `--help` answers at once.
-"""
+"""One run and what is said of it: run, predict, compare, report, doctor."""
 
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from metastable import __version__
+from metastable.cli.options import Debug, Json
 
-__all__ = ["main"]
-
-app = typer.Typer(
-    name="metastable",
-    help="A laboratory for transformers seen as interacting particles.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+__all__ = ["compare", "doctor", "predict", "report", "run"]
 
 
-@app.callback(invoke_without_command=True)
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        print(__version__)
-        raise typer.Exit()
-
-
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
-
-def main() -> None:
-    """Run the command line: 0 done, 1 failed, 2 bad input (one line), 130 interrupted."""
-    if len(sys.argv) == 1:
-        sys.argv.append("--help")
-    try:
-        code = app(standalone_mode=False)
-    except KeyboardInterrupt:
-        _refuse("interrupted", 130)
-    except typer.Abort:
-        _refuse("interrupted", 130)
-    except Exception as error:
-        if "--debug" in sys.argv:
-            raise
-        if isinstance(error, ValueError | OSError):
-            _refuse(str(error), 2)
-        format_message = getattr(error, "format_message", None)
-        if format_message is None:
-            raise
-        _refuse(format_message() + _received(format_message()), 2)
-    else:
-        sys.exit(code or 0)
-
-
-def _received(message: str) -> str:
-    """The value that stood behind the option a parser complains about."""
-    for option, value in zip(sys.argv, sys.argv[1:], strict=False):
-        if option.startswith("--") and f"'{option}'" in message:
-            return f"; got {value!r}."
-    return ""
-
-
-def _refuse(message: str, code: int) -> None:
-    message = message.split("\n---")[0]  # JAX appends a note on its own frames
-    print("metastable: " + " ".join(message.split()), file=sys.stderr)
-    sys.exit(code)
-
-
-@app.command()
 def run(
     spec: Annotated[
         str | None, typer.Argument(metavar="[SPEC.toml]", help="What to run; see docs/spec.md.")
@@ -150,7 +84,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return key, value  # a bare word is a string
 
 
-@app.command()
 def predict(
     dim: Annotated[int, typer.Option(help="Dimension d of the space; tokens on S^{d-1}.")],
     beta: Annotated[float, typer.Option(help="Inverse temperature, >= 0.")],
@@ -176,7 +109,6 @@ def predict(
         prediction.print()
 
 
-@app.command()
 def compare(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
     as_json: Json = False,
@@ -195,7 +127,6 @@ def compare(
         raise typer.Exit(1)
 
 
-@app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
     as_json: Json = False,
@@ -208,7 +139,6 @@ def report(
     print(json.dumps({"page": str(page)}) if as_json else page)
 
 
-@app.command()
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
     from metastable.doctor import examine
@@ -222,7 +152,3 @@ def doctor(as_json: Json = False, debug: Debug = False) -> None:
         print_doctor(report)
     if not report["healthy"]:
         raise typer.Exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,5 @@
+"""`python -m metastable.cli`."""
+
+from metastable.cli import main
+
+main()
