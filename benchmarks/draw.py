@@ -34,8 +34,9 @@ def lines(
     methods = list(dict.fromkeys(row["method"] for rows in panels.values() for row in rows))
     colours = dict(zip(methods, plt.get_cmap("tab10").colors, strict=False))
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(1 + 4.2 * len(panels), 4.2), sharey=True, squeeze=False
-    )
+        1, len(panels), figsize=(2.5 + 4 * len(panels), 4.2), sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
     for axis, (name, rows) in zip(axes[0], panels.items(), strict=True):
         for method in methods:
             points = sorted((r["x"], r["y"]) for r in rows if r["method"] == method)
@@ -46,9 +47,13 @@ def lines(
         axis.set(title=name, xlabel=xlabel)
         axis.grid(True, which="major", alpha=0.3)
     axes[0][0].set_ylabel(ylabel)
-    axes[0][0].legend(fontsize=8)
+    handles = {
+        label: handle
+        for axis in axes[0]
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    where = {"loc": "outside right upper", "fontsize": 8, "title_fontsize": 7}
+    figure.legend(handles.values(), handles.keys(), title=machine, **where)
     figure.suptitle(title)
-    figure.text(0.99, 0.01, machine, ha="right", fontsize=7, color="0.4")
-    figure.tight_layout()
     figure.savefig(path, dpi=160)
     plt.close(figure)

@@ -5,10 +5,19 @@ A token is a particle, depth is time, a prompt is a measure, attention is the fi
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# JAX is loaded with the first public name, which may be used inside a compiled function: too late
+# to ask for float64. It is asked for here, of the loaded JAX or of the one to come.
+if "jax" in sys.modules:
+    import metastable.numerics
+else:
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 if TYPE_CHECKING:
     from metastable.comparison import cite as cite

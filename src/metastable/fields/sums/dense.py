@@ -23,7 +23,7 @@ class Dense(Sum):
     twice, and no running maximum is needed: scaled by e^{−β} the largest term is a token's own.
     """
 
-    block: int = eqx.field(static=True, default=512)
+    block: int = eqx.field(static=True, default=1024)
 
     def __check_init__(self) -> None:
         checks.integer("block", self.block, 1)
