@@ -218,3 +218,20 @@ def test_help_loads_no_numerics():
         "import sys, metastable.cli; assert not {'jax', 'numpy', 'matplotlib'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_tokens_merge_to_the_last_cluster(tmp_path):
+    """The two-token answer: one cluster; with --horizon the run stops there."""
+    small = ["--dim", "2", "--tokens", "6", "--beta", "3", "--json"]
+    whole = json.loads(metastable("run", *small, "--merge", "--out", tmp_path / "a").stdout)
+    assert whole["clusters"][-1][1] == 1 and whole["horizon"] == "end"
+    assert metastable("report", tmp_path / "a").returncode == 0
+    part = json.loads(metastable("run", *small, "--merge", "--horizon", "0.5").stdout)
+    assert part["horizon"] == 0.5
+    hard = ["--set", "flow.stepper.kind=hardmax", "--set", "flow.horizon=end"]
+    assert json.loads(metastable("run", *small, *hard).stdout)["clusters"][-1][1] == 1
+
+
+def test_only_runs_that_end_by_themselves_take_the_end_as_horizon():
+    refused = metastable("run", "--set", "flow.horizon=end")
+    assert refused.returncode == 2 and "merging" in refused.stderr

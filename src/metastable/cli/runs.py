@@ -31,6 +31,10 @@ def run(
     noise: Annotated[
         float | None, typer.Option(help="Add noise of inverse strength KAPPA.")
     ] = None,
+    merge: Annotated[
+        bool,
+        typer.Option("--merge", help="Merge collapsed tokens; to the last one without --horizon."),
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,6 +62,9 @@ def run(
         "flow.seed": seed,
         "field.normalized": False if unnormalized else None,
     }
+    if merge:
+        overrides["flow.stepper.kind"] = "merging"
+        overrides["flow.horizon"] = "end" if horizon is None else horizon
     overrides = {key: value for key, value in overrides.items() if value is not None}
     overrides |= dict(_setting(text) for text in set_ or [])
     experiment = load_experiment(spec, overrides, noise)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from metastable.comparison.verdict import Comparison
 from metastable.flows import Trajectory
 
-__all__ = ["bibliography", "cite"]
+__all__ = ["bibliography", "cite", "readable"]
 
 MODEL = "geshkovski2023mathematical"
 
@@ -36,3 +36,23 @@ def bibliography() -> dict[str, str]:
     entries = re.findall(r"^@\w+\{([^,]+),.*?^\}", text, re.M | re.S)
     bodies = re.findall(r"^@\w+\{.*?^\}", text, re.M | re.S)
     return dict(zip(entries, bodies, strict=True))
+
+
+def readable(source: str) -> str:
+    """A source with its keys written out for people.
+
+    >>> readable("geshkovski2024dynamic, Theorem 1; derived")
+    'Geshkovski et al. 2024, arXiv:2410.06833, Theorem 1; derived'
+    """
+    for key, entry in bibliography().items():
+        if key in source:
+            source = source.replace(key, _short(entry))
+    return source
+
+
+def _short(entry: str) -> str:
+    given = dict(re.findall(r"(\w+)\s*=\s*\{(.*)\}", entry))
+    names = [author.split(",")[0] for author in given["author"].split(" and ")]
+    who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+    arxiv = f", arXiv:{given['eprint']}" if "eprint" in given else ""
+    return re.sub(r"[{}]", "", f"{who} {given['year']}{arxiv}")

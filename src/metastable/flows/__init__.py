@@ -1,8 +1,8 @@
 """How the measure moves: continuous depth, discrete depth, with noise, merging, or at β = ∞."""
 
+from metastable.flows.flow import flow
 from metastable.flows.hardmax import hardmax
 from metastable.flows.layers import layers
-from metastable.flows.particles import flow
 from metastable.flows.staircase import Merge
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Outcome, Trajectory

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import diffrax
 import equinox as eqx
 
-from metastable import checks, spec
+from metastable import checks
 from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
+from metastable.fields.sums import Dense
+from metastable.flows.flow import flow
+from metastable.flows.hardmax import hardmax
 from metastable.flows.layers import layers
-from metastable.flows.particles import flow
+from metastable.flows.staircase import Merge
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
 from metastable.measures.build import build_measure
+from metastable.spec import Experiment
+from metastable.spec import flow as spec
+from metastable.spec.flow import Flow
 
 __all__ = ["build_start", "run_experiment"]
 
 
-def build_start(experiment: spec.Experiment) -> tuple[Points, Field]:
+def build_start(experiment: Experiment) -> tuple[Points, Field]:
     """The measure and the field of a spec, checked against each other; nothing moves yet."""
     _check_size(experiment.measure, experiment.flow.frames)
     _depth(experiment.flow)
@@ -34,7 +41,7 @@ def build_start(experiment: spec.Experiment) -> tuple[Points, Field]:
 
 
 def run_experiment(
-    experiment: spec.Experiment,
+    experiment: Experiment,
     *,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -42,17 +49,24 @@ def run_experiment(
     """Build the measure and the field of a spec and run its flow."""
     measure, field = build_start(experiment)
     how = experiment.flow
+    horizon = math.inf if how.horizon == "end" else how.horizon
     if isinstance(how.stepper, spec.LayersSpec):
         return layers(measure, field, _depth(how), how.stepper.step, frames=how.frames)
+    if isinstance(how.stepper, spec.HardmaxSpec):
+        return hardmax(measure, field, horizon, frames=how.frames, radius=how.stepper.radius)
+    merging = isinstance(how.stepper, spec.MergingSpec)
     return flow(
         measure,
         field,
-        how.horizon,
+        horizon,
+        sum=Dense() if how.sum == "dense" else None,
+        check=how.check,
+        merge=Merge(how.stepper.radius) if merging else None,
         stepper=_stepper(how.stepper),
         frames=how.frames,
         seed=how.seed,
         progress=progress,
-        checkpoint=checkpoint,
+        checkpoint=None if merging else checkpoint,
     )
 
 
@@ -65,7 +79,7 @@ def needs_space(field: Field) -> bool:
     )
 
 
-def _depth(how: spec.Flow) -> int:
+def _depth(how: Flow) -> int:
     """The number of layers in the horizon, 0 in continuous depth."""
     if not isinstance(how.stepper, spec.LayersSpec):
         return 0
@@ -92,6 +106,8 @@ def _check_size(measure: Any, frames: int) -> None:
 def _stepper(described: Any) -> Adaptive | Fixed | Geodesic | None:
     if isinstance(described, spec.AdaptiveSpec):
         return Adaptive(described.rtol, described.atol, max_steps=described.max_steps)
+    if isinstance(described, spec.MergingSpec):
+        return Adaptive(described.rtol, described.atol)
     if isinstance(described, spec.EulerSpec):
         return Fixed(described.step, diffrax.Euler())
     if isinstance(described, spec.GeodesicSpec):

@@ -1,4 +1,4 @@
-"""Tokens in continuous depth: `flow`."""
+"""Tokens in continuous depth."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from metastable.measures import Points
 from metastable.numerics import is_traced, jnp
 from metastable.sphere import retract
 
-__all__ = ["flow", "frame_times"]
+__all__ = ["flow_points", "frame_times"]
 
 
-def flow(
+def flow_points(
     measure: Points,
     field: Field,
     horizon: float,
@@ -40,35 +40,11 @@ def flow(
     seed: int = 0,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
-) -> Trajectory:
-    """Move a measure by a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.
+) -> Trajectory[Points]:
+    """Tokens under a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.
 
-    - `horizon`: final time > 0, in the field's clock; `math.inf` with `merge`, to the last cluster.
-    - `sum`: how the mean over tokens is evaluated; by default the cheapest whose error stays well
-      below the stepper's (`choose_sum`). The result names it.
-    - `stepper`: `Adaptive(...)` (default), `Fixed(...)`, or `Geodesic(...)` with noise.
-    - `merge`: `Merge()` joins tokens that have collapsed, which carries a run through all its
-      mergers over times e^{cβ}; see `staircase`, also for what `frames` means then. By default
-      tokens stay apart.
-    - `frames`: how many equally spaced frames to keep, or an increasing array of times.
-    - `check`: compare the sum with the dense one on a sample of tokens, at the start and at the
-      end, and report the larger relative error as `statistics["sum_error"]`.
-    - `seed`: randomness of the noise; without noise it has no effect.
-    - `progress`: True, False, or None (a bar on a terminal after two seconds).
-    - `checkpoint`: a file that makes the run resumable; an interrupted run goes on from there, and
-      gives the same bits as an undisturbed one.
-
-    Frames lie on the sphere to rounding. A blow-up, a step limit or Ctrl-C ends the run with an
-    `Outcome` and all frames so far. Inside `jax.grad`, `jit` or `vmap` the whole solve is one
-    differentiable call (recursive checkpointing) without progress or checkpoints.
-
-    >>> import metastable as ms
-    >>> run = flow(ms.orthogonal(tokens=3, dim=3), ms.SelfAttention(beta=1.0), horizon=20.0)
-    >>> round(ms.similarity(run.frames[-1]).mean, 6)
-    1.0
+    Frames lie on the sphere to rounding. Arguments as in `metastable.flows.flow`.
     """
-    checks.instance("measure", measure, Points, "Points(...)")
-    checks.instance("field", field, Field, "a field")
     if stepper is not None:
         steppers = (Adaptive, Fixed, Geodesic)
         checks.instance("stepper", stepper, steppers, "Adaptive(...), Fixed(...) or Geodesic(...)")

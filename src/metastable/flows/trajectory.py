@@ -5,20 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from metastable.fields import Field
 from metastable.flows.mergers import Mergers
-from metastable.measures import Points
+from metastable.measures import Measure
 from metastable.numerics import is_traced
 
 if TYPE_CHECKING:
     import xarray
 
 __all__ = ["Outcome", "Trajectory"]
+
+M = TypeVar("M", bound=Measure)
+
+# The descriptions a run may be read back as, and where each lives: nothing else is ever imported
+# by name from a file.
+_HOMES = {"Points": "points", "Density": "density", "Gaussian": "gaussian"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +56,14 @@ class Outcome:
         )
 
     @classmethod
+    def unresolved(cls, t: float, degree: int) -> Outcome:
+        return cls(
+            "unresolved",
+            f"tokens concentrate faster than resolution {degree}; continue with particles from "
+            f"t = {t:.6g}: run.frames[-1].to_points(n), or flow(..., handover=n).",
+        )
+
+    @classmethod
     def interrupted(cls, t: float) -> Outcome:
         return cls(
             "interrupted",
@@ -61,11 +76,12 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Trajectory:
+class Trajectory(Generic[M]):
     """A measure moved through time.
 
     - `times` (T,), in the time of `clock` ("SA", "USA", …): clocks of different fields differ.
-    - `frames`: T measures; `frames[-1]` is the last.
+    - `frames`: T measures; `frames[-1]` is the last. They are of one type, unless a density was
+      handed over to tokens on the way.
     - `outcome`: how the run ended. Frames up to that moment are always kept.
     - `statistics`: steps, evaluations, the sum used, norm drift, seconds.
     - `field`: what moved the measure; None when read back from a file.
@@ -73,7 +89,7 @@ class Trajectory:
     """
 
     times: np.ndarray
-    frames: Sequence[Points]
+    frames: Sequence[M]
     clock: str
     outcome: Outcome
     statistics: Mapping[str, Any]
@@ -84,28 +100,21 @@ class Trajectory:
     @property
     def points(self) -> Any:
         """All frames in one array, shape (T, n, d); needs the same tokens in every frame."""
-        return np.stack([np.asarray(frame.points) for frame in self.frames])
+        frames: Sequence[Any] = self.frames
+        return np.stack([np.asarray(frame.points) for frame in frames])
 
     def to_dataset(self) -> xarray.Dataset:
-        """An xarray dataset with dimensions time, token, axis.
+        """An xarray dataset along the dimension time; each measure type names its own variables.
 
-        A frame with fewer tokens than the first (after mergers) is padded with NaN and weight 0.
+        Tokens have dimensions time, token, axis; a frame with fewer tokens than the first (after
+        mergers) is padded with NaN and weight 0.
         """
         import xarray
 
-        first = self.frames[0]
-        count = max(frame.count for frame in self.frames)
-        tokens = np.full((len(self.frames), count, first.dim), np.nan)
-        weights = np.zeros((len(self.frames), count))
-        for k, frame in enumerate(self.frames):
-            tokens[k, : frame.count] = frame.points
-            weights[k, : frame.count] = frame.weights
-        data = {
-            "tokens": (("time", "token", "axis"), tokens),
-            "weights": (("time", "token"), weights),
-        }
-        if first.times is not None:
-            data["token_time"] = (("token",), np.asarray(first.times))
+        kinds = {type(frame).__name__: type(frame) for frame in self.frames}
+        data = {}
+        for kind in kinds.values():
+            data |= kind.to_variables([f if isinstance(f, kind) else None for f in self.frames])
         if self.log_times is not None:
             data["log_time"] = (("time",), self.log_times)
         if self.mergers is not None:
@@ -115,7 +124,7 @@ class Trajectory:
             coords={"time": ("time", self.times, {"clock": self.clock})},
             attrs={
                 "clock": self.clock,
-                "on_sphere": int(first.on_sphere),
+                "measures": " ".join(kinds),
                 "outcome": self.outcome.name,
                 "outcome_message": self.outcome.message,
                 "statistics": json.dumps(dict(self.statistics)),
@@ -132,20 +141,18 @@ class Trajectory:
         return path
 
     @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
+    def load(cls, path: str | Path) -> Trajectory[Any]:
         """Read a trajectory written by `save`."""
         import xarray
 
         if not Path(path).is_dir():
             raise ValueError(f"path must be a stored trajectory; nothing at {path}.")
         data = xarray.load_dataset(path, engine="zarr", consolidated=False)
-        token_time = data["token_time"].values if "token_time" in data else None
-        on_sphere = bool(data.attrs["on_sphere"])
-        frames = []
-        for points, weights in zip(data["tokens"].values, data["weights"].values, strict=True):
-            kept = ~np.isnan(points[:, 0])
-            times = token_time if token_time is not None and kept.all() else None
-            frames.append(Points(points[kept], weights[kept], times, on_sphere=on_sphere))
+        frames: list[Any] = [None] * data.sizes["time"]
+        for name in data.attrs["measures"].split():
+            kind = getattr(import_module(f"metastable.measures.{_HOMES[name]}"), name)
+            read = kind.from_variables(data)
+            frames = [old if new is None else new for old, new in zip(frames, read, strict=True)]
         return cls(
             times=data["time"].values,
             frames=tuple(frames),
@@ -153,7 +160,7 @@ class Trajectory:
             outcome=Outcome(data.attrs["outcome"], data.attrs["outcome_message"]),
             statistics=json.loads(data.attrs["statistics"]),
             log_times=data["log_time"].values if "log_time" in data else None,
-            mergers=Mergers.from_variables(data, frames[0].count),
+            mergers=Mergers.from_variables(data, getattr(frames[0], "count", 0)),
         )
 
     @property

@@ -1,5 +1,6 @@
 """What we start from: weighted tokens on the sphere or in R^d."""
 
+from metastable.measures.measure import Measure
 from metastable.measures.points import Points
 from metastable.measures.starts import (
     caps,
@@ -15,6 +16,7 @@ from metastable.measures.starts import (
 )
 
 __all__ = [
+    "Measure",
     "Points",
     "caps",
     "from_array",

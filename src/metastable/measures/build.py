@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable import spec
 from metastable.measures import starts
 from metastable.measures.points import Points
+from metastable.spec import measures as spec
 
 __all__ = ["build_measure"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -9,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from metastable import checks
+from metastable.measures.measure import Measure, Variables
 from metastable.numerics import is_traced, jnp
 from metastable.sphere import retract
 
 __all__ = ["Points"]
 
 
-class Points(eqx.Module):
+class Points(Measure):
     """Tokens x_j with masses w_j: the probability measure μ = Σ_j w_j δ_{x_j}.
 
     Tokens live on the unit sphere, or in R^d with `on_sphere=False`. Weights are normalised to sum
@@ -111,6 +113,40 @@ class Points(eqx.Module):
     def euclidean(self) -> Points:
         """The same tokens, free to move in R^d."""
         return _set_geometry(self, on_sphere=False)
+
+    @classmethod
+    def to_variables(cls, frames: Sequence[Points | None]) -> Variables:
+        """Tokens (time, token, axis) and weights (time, token), padded with NaN and weight 0."""
+        kept = [(k, frame) for k, frame in enumerate(frames) if frame is not None]
+        first = kept[0][1]
+        count = max(frame.count for _, frame in kept)
+        tokens = np.full((len(frames), count, first.dim), np.nan)
+        weights = np.zeros((len(frames), count))
+        for k, frame in kept:
+            tokens[k, : frame.count] = frame.points
+            weights[k, : frame.count] = frame.weights
+        variables: Variables = {
+            "tokens": (("time", "token", "axis"), tokens),
+            "weights": (("time", "token"), weights),
+            "on_sphere": ((), np.asarray(first.on_sphere)),
+        }
+        if first.times is not None:
+            variables["token_time"] = (("token",), np.asarray(first.times))
+        return variables
+
+    @classmethod
+    def from_variables(cls, data: Mapping[Any, Any]) -> list[Points | None]:
+        token_time = data["token_time"].values if "token_time" in data else None
+        on_sphere = bool(data["on_sphere"].values)
+        frames: list[Points | None] = []
+        for points, weights in zip(data["tokens"].values, data["weights"].values, strict=True):
+            kept = ~np.isnan(points[:, 0])
+            times = token_time if token_time is not None and kept.all() else None
+            here = kept.any()
+            frames.append(
+                Points(points[kept], weights[kept], times, on_sphere=on_sphere) if here else None
+            )
+        return frames
 
     def __repr__(self) -> str:
         where = f"on the sphere S^{self.dim - 1}" if self.on_sphere else f"in R^{self.dim}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from metastable.comparison import compare, predict
+from metastable.comparison.citations import readable
 from metastable.report.runs import report_runs
 from metastable.results import load_run
 
@@ -19,7 +20,9 @@ def report_folders(folders: Sequence[Path], path: Path, title: str | None = None
     for folder in folders:
         _, run, _ = load_run(folder)
         assert run.field is not None
-        verdicts[folder] = [dataclasses.asdict(row) for row in compare(run).rows]
+        verdicts[folder] = [
+            dataclasses.asdict(row) | {"source": readable(row.source)} for row in compare(run).rows
+        ]
         if run.frames[0].on_sphere:
             start = run.frames[0]
             foretold = predict(run.field, start.dim, start.count).to_table()

@@ -113,7 +113,9 @@ def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, An
         "field": " + ".join(field["kind"] for field in fields),
         "β": sorted(_betas(fields)) or None,
         "seed": result["seed"],
-        "horizon": f"{result['horizon']:g} {clock}",
+        "horizon": "the last cluster"
+        if result["horizon"] == "end"
+        else f"{result['horizon']:g} {clock}",
         "outcome": result["message"],
         "clusters at the end": result["clusters"][-1][1],
         "energy": None if None in ends else f"{ends[0]:.6g} → {ends[1]:.6g}",

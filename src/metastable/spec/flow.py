@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from metastable.spec.values import Count, Model, Positive, Seed
 
@@ -33,13 +33,41 @@ class GeodesicSpec(Model):
     step: Positive | None = None
 
 
+class MergingSpec(Model):
+    """Tokens that have collapsed become one; to the last cluster with `horizon = "end"`."""
+
+    kind: Literal["merging"]
+    radius: Positive | None = None
+    rtol: Positive = 1e-9
+    atol: Positive = 1e-9
+
+
+class HardmaxSpec(Model):
+    """The limit β → ∞, from event to event."""
+
+    kind: Literal["hardmax"]
+    radius: Positive = 1e-6
+
+
 Stepper = Annotated[
-    AdaptiveSpec | EulerSpec | LayersSpec | GeodesicSpec, Field(discriminator="kind")
+    AdaptiveSpec | EulerSpec | LayersSpec | GeodesicSpec | MergingSpec | HardmaxSpec,
+    Field(discriminator="kind"),
 ]
 
 
 class Flow(Model):
-    horizon: Positive = 20.0
+    horizon: Positive | Literal["end"] = 20.0
     frames: Annotated[int, Field(ge=2, strict=True)] = 101
     seed: Seed = 0
     stepper: Stepper | None = None
+    sum: Literal["auto", "dense"] = "auto"
+    check: bool = False
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Flow:
+        if self.horizon == "end" and not isinstance(self.stepper, MergingSpec | HardmaxSpec):
+            raise ValueError(
+                'horizon = "end" needs a run that ends by itself: set flow.stepper.kind to '
+                '"merging" or "hardmax"'
+            )
+        return self
