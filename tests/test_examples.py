@@ -13,6 +13,9 @@ SAID = {
     "02_sphere": "sum of squared masses",
     "03_causal": "first token moved by ",
     "04_polytope": "every hull inside the one before: True",
+    "05_noise": "discontinuous above β_*",
+    "09_albert": "clusters of the trained one",
+    "10_long_memory": "chance is 0.125",
 }
 
 

@@ -99,7 +99,7 @@ __all__ = ["__version__", *sorted(_HOME)]  # pyright: ignore[reportUnsupportedDu
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("fields", "flows", "measures", "observe", "report", "theory"):
+    if name in ("fields", "flows", "learn", "measures", "models", "observe", "report", "theory"):
         return import_module(f"metastable.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'metastable' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from metastable import __version__
-from metastable.cli import runs
+from metastable.cli import gaussian, inspect, runs, sweep
 
 __all__ = ["main"]
 
@@ -35,8 +35,17 @@ def _version(
         raise typer.Exit()
 
 
-for command in (runs.run, runs.predict, runs.compare, runs.report, runs.doctor):
+for command in (
+    runs.run,
+    runs.predict,
+    runs.compare,
+    runs.report,
+    sweep.sweep,
+    inspect.inspect,
+    runs.doctor,
+):
     app.command()(command)
+app.add_typer(gaussian.app, name="gaussian")
 
 
 def main() -> None:

@@ -150,8 +150,8 @@ def _state(model: Any, optimizer: Any, losses: np.ndarray, step: int) -> dict[st
         "step": np.array(step),
         "losses": losses,
         "weights": _arrays(model.state_dict()),
-        "means": [m["exp_avg"].numpy() for m in moments],
-        "squares": [m["exp_avg_sq"].numpy() for m in moments],
+        "means": [m["exp_avg"].cpu().numpy() for m in moments],
+        "squares": [m["exp_avg_sq"].cpu().numpy() for m in moments],
     }
 
 
@@ -183,9 +183,9 @@ def _restore(
             model.parameters(), state["means"], state["squares"], strict=True
         ):
             optimizer.state[w] = {
-                "step": torch.tensor(float(step)),
-                "exp_avg": torch.from_numpy(mean),
-                "exp_avg_sq": torch.from_numpy(square),
+                "step": torch.tensor(float(step), device=w.device),
+                "exp_avg": torch.from_numpy(mean).to(w.device),
+                "exp_avg_sq": torch.from_numpy(square).to(w.device),
             }
     return step, state["losses"]
 

@@ -1,0 +1,104 @@
+"""Many runs: `sweep SPEC.toml --out STORE`, and `sweep status STORE`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from metastable.cli.options import Debug, Json
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SPEC.toml | status STORE", help="What to run, or whose state to tell."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="The store: new, or of this sweep.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes of this machine. [this one]")] = 0,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a dask scheduler: tcp://HOST:8786.")
+    ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Extend axes and repetitions of the store.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try failed cells again.")
+    ] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run every cell of a sweep that its store does not have yet.
+
+    Stopped or killed at any moment, the same command finishes exactly what is missing. The store
+    opens with xarray.open_zarr, also while the sweep runs; `metastable report STORE` draws it.
+    """
+    if what[0] == "status":
+        if len(what) != 2:
+            raise ValueError(f"sweep status needs one STORE; got {len(what) - 1}.")
+        return _status(Path(what[1]), as_json)
+    if len(what) != 1 or out is None:
+        raise ValueError(
+            "sweep needs one SPEC.toml and --out STORE; got "
+            f"{' '.join(what)}{'' if out else ' without --out'}."
+        )
+    from metastable.spec.sweep import load_sweep
+    from metastable.sweep.execute import run_sweep
+    from metastable.sweep.executors import LostScheduler
+
+    say = lambda line: print(f"metastable: {line}", file=sys.stderr)
+    try:
+        summary = run_sweep(
+            load_sweep(what[0]),
+            out,
+            workers=workers,
+            scheduler=scheduler,
+            add=add,
+            retry_failed=retry_failed,
+            say=say,
+        )
+    except LostScheduler as lost:
+        say(str(lost))
+        raise typer.Exit(1) from None
+    if as_json:
+        print(json.dumps(summary.to_dict()))
+    else:
+        _tell(summary.to_dict())
+    if summary.interrupted:
+        raise typer.Exit(130)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _tell(summary: dict[str, Any]) -> None:
+    told = f"{summary['done']} of {summary['cells']} cells done in {summary['seconds']:.3g} s"
+    told += f" ({summary['cells_per_second']:.3g} cells/s)"
+    if summary["skipped"]:
+        told += f", {summary['skipped']} were there before"
+    if summary["failed"]:
+        told += f", {summary['failed']} failed (failures.json says why; --retry-failed)"
+    if summary["left"]:
+        told += f", {summary['left']} are left: run the same command again"
+    print(f"{told}\n{summary['store']}")
+
+
+def _status(store: Path, as_json: bool) -> None:
+    """What a store holds, without disturbing the sweep that may be writing it."""
+    from metastable.sweep.status import status
+
+    state = status(store)
+    if as_json:
+        print(json.dumps(state))
+        return
+    print(f"{state['done']} of {state['cells']} cells done, {state['failed']} failed")
+    for axis, span in state["axes"].items():
+        print(f"  {axis}: {span}")
+    for cell, why in state["failures"].items():
+        print(f"  failed at {cell}: {why['message']}")

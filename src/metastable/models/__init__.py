@@ -1,0 +1,89 @@
+"""Real transformers as trajectories, and small language models of our own. Needs PyTorch."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metastable.models.ablate import Ablation as Ablation
+    from metastable.models.ablate import AttentionOnly as AttentionOnly
+    from metastable.models.ablate import FeedForwardOnly as FeedForwardOnly
+    from metastable.models.ablate import IdentityValue as IdentityValue
+    from metastable.models.ablate import OneHead as OneHead
+    from metastable.models.ablate import Resampled as Resampled
+    from metastable.models.ablate import ScaledBeta as ScaledBeta
+    from metastable.models.ablate import WithoutNorms as WithoutNorms
+    from metastable.models.capture import attention_maps as attention_maps
+    from metastable.models.capture import capture as capture
+    from metastable.models.capture import choices as choices
+    from metastable.models.clock import fit_clock as fit_clock
+    from metastable.models.decoding import Beam as Beam
+    from metastable.models.decoding import Greedy as Greedy
+    from metastable.models.decoding import Sample as Sample
+    from metastable.models.depthwise import Depthwise as Depthwise
+    from metastable.models.depthwise import depthwise as depthwise
+    from metastable.models.embedding import analogy as analogy
+    from metastable.models.embedding import context_pull as context_pull
+    from metastable.models.folder import load as load
+    from metastable.models.inspection import inspect as inspect
+    from metastable.models.language import LanguageModel as LanguageModel
+    from metastable.models.memory import gradient_norms as gradient_norms
+    from metastable.models.memory import recall_curves as recall_curves
+    from metastable.models.recurrent import Recurrent as Recurrent
+    from metastable.models.recurrent import RecurrentConfig as RecurrentConfig
+    from metastable.models.saving import load_model as load_model
+    from metastable.models.saving import save_model as save_model
+    from metastable.models.tasks import Batch as Batch
+    from metastable.models.tasks import Copy as Copy
+    from metastable.models.tasks import Recall as Recall
+    from metastable.models.tasks import Reverse as Reverse
+    from metastable.models.tasks import accuracy as accuracy
+    from metastable.models.training import Recipe as Recipe
+    from metastable.models.training import train as train
+    from metastable.models.transformer import DecoderOnly as DecoderOnly
+    from metastable.models.transformer import EncoderDecoder as EncoderDecoder
+    from metastable.models.transformer import Trace as Trace
+    from metastable.models.transformer import TransformerConfig as TransformerConfig
+
+# Imported on first use: nothing else of the package may wait for PyTorch, or need it.
+_HOMES = {
+    "ablate": (
+        "Ablation AttentionOnly FeedForwardOnly IdentityValue OneHead Resampled ScaledBeta "
+        "WithoutNorms"
+    ),
+    "capture": "attention_maps capture choices",
+    "clock": "fit_clock",
+    "decoding": "Beam Greedy Sample",
+    "depthwise": "Depthwise depthwise",
+    "embedding": "analogy context_pull",
+    "folder": "load",
+    "inspection": "inspect",
+    "language": "LanguageModel",
+    "memory": "gradient_norms recall_curves",
+    "recurrent": "Recurrent RecurrentConfig",
+    "saving": "load_model save_model",
+    "tasks": "Batch Copy Recall Reverse accuracy",
+    "training": "Recipe train",
+    "transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'metastable.models' has no attribute {name!r}")
+    try:
+        module = import_module(f"metastable.models.{_HOME[name]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("metastable"):
+            raise
+        raise ModuleNotFoundError(
+            f"metastable.models.{name} needs {error.name}: pip install 'metastable[models]'.",
+            name=error.name,
+        ) from None
+    value = getattr(module, name)
+    globals()[name] = value
+    return value

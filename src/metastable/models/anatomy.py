@@ -1,0 +1,163 @@
+"""Where the parts of a layer are, in each architecture.
+
+A state is seen at a layer's door, an ablation acts on one of its parts, a theorem asks for its
+matrices: all three need the same map, and it is written here once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+__all__ = ["ANATOMIES", "Anatomy", "anatomy_of", "layers_of", "part_at"]
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """Dotted paths of the parts of a stack of layers.
+
+    `layers` is a pattern below the model (`*` for numbers, `{part}` for encoder or decoder), as are
+    `final_norm` and `embedding_norm`; all other paths start at a layer.
+    """
+
+    layers: str
+    attention: str  # returns the attention weights as the last of its outputs
+    projections: tuple[str, ...]  # query, key, value; or one map that holds all three
+    output: str  # O: its output joins the residual stream
+    middle: str  # receives the state after attention as its first argument
+    feed_forward: str  # its output joins the residual stream
+    norms: tuple[str, str]  # of the attention and of the feed-forward half
+    pre_norm: bool = False
+    final_norm: str | None = None
+    embedding_norm: str | None = None
+    parts: tuple[str, ...] = ("",)
+    crossing: str | None = None  # O of the attention to an encoder, where a layer has one
+    scale: str = "scaling"  # the attention's own 1/√d_k, by name
+
+
+_BERT = Anatomy(
+    layers="encoder.layer.*",
+    attention="attention.self",
+    projections=("attention.self.query", "attention.self.key", "attention.self.value"),
+    output="attention.output.dense",
+    middle="intermediate",
+    feed_forward="output.dense",
+    norms=("attention.output.LayerNorm", "output.LayerNorm"),
+    embedding_norm="embeddings.LayerNorm",
+)
+_ALBERT = Anatomy(
+    layers="encoder.albert_layer_groups.*.albert_layers.*",
+    attention="attention",
+    projections=("attention.query", "attention.key", "attention.value"),
+    output="attention.dense",
+    middle="ffn",
+    feed_forward="ffn_output",
+    norms=("attention.LayerNorm", "full_layer_layer_norm"),
+)
+_DISTILBERT = Anatomy(
+    layers="transformer.layer.*",
+    attention="attention",
+    projections=("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    output="attention.out_lin",
+    middle="ffn",
+    feed_forward="ffn",
+    norms=("sa_layer_norm", "output_layer_norm"),
+    embedding_norm="embeddings.LayerNorm",
+)
+_GPT2 = Anatomy(
+    layers="h.*",
+    attention="attn",
+    projections=("attn.c_attn",),
+    output="attn.c_proj",
+    middle="ln_2",
+    feed_forward="mlp",
+    norms=("ln_1", "ln_2"),
+    pre_norm=True,
+    final_norm="ln_f",
+)
+_T5 = Anatomy(
+    layers="{part}.block.*",
+    attention="layer.0.SelfAttention",
+    projections=tuple(f"layer.0.SelfAttention.{name}" for name in "qkv"),
+    output="layer.0.SelfAttention.o",
+    middle="layer.-1",
+    feed_forward="layer.-1.DenseReluDense",
+    norms=("layer.0.layer_norm", "layer.-1.layer_norm"),
+    pre_norm=True,
+    final_norm="{part}.final_layer_norm",
+    parts=("encoder", "decoder"),
+    crossing="layer.1.EncDecAttention.o",
+)
+_LLAMA = Anatomy(
+    layers="layers.*",
+    attention="self_attn",
+    projections=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    output="self_attn.o_proj",
+    middle="post_attention_layernorm",
+    feed_forward="mlp",
+    norms=("input_layernorm", "post_attention_layernorm"),
+    pre_norm=True,
+    final_norm="norm",
+)
+
+_OWN = Anatomy(
+    layers="stack.layers.*",
+    attention="attention",
+    projections=("attention.query", "attention.key", "attention.value"),
+    output="attention.output",
+    middle="feed_forward",
+    feed_forward="feed_forward",
+    norms=("attention_norm", "feed_forward_norm"),
+    scale="beta",
+)
+_OWN_FIRST = replace(_OWN, pre_norm=True, middle="feed_forward_norm", final_norm="stack.norm")
+_OWN_TWO = replace(
+    _OWN, layers="{part}.layers.*", parts=("encoder", "decoder"), crossing="cross.output"
+)
+_OWN_TWO_FIRST = replace(
+    _OWN_TWO, pre_norm=True, middle="feed_forward_norm", final_norm="{part}.norm"
+)
+
+# By the `model_type` of a Hugging Face configuration, or by our own names.
+ANATOMIES = (
+    dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), _BERT)
+    | {"albert": _ALBERT, "distilbert": _DISTILBERT, "gpt2": _GPT2, "t5": _T5}
+    | dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "smollm3"), _LLAMA)
+    | {"own decoder": _OWN, "own decoder, norm first": _OWN_FIRST}
+    | {"own encoder-decoder": _OWN_TWO, "own encoder-decoder, norm first": _OWN_TWO_FIRST}
+)
+
+
+def anatomy_of(architecture: str, part: str = "") -> Anatomy | None:
+    """The map of an architecture, for one part of an encoder–decoder; None where there is none."""
+    known = ANATOMIES.get(architecture)
+    if known is None:
+        return None
+    if part and part not in known.parts:
+        offered = ", ".join(filter(None, known.parts)) or "none to choose"
+        raise ValueError(
+            f"part must be one that {architecture} has ({offered}); got {part!r}: leave it out."
+        )
+    part = part or known.parts[0]
+    told = {"layers": known.layers.format(part=part)}
+    if known.final_norm is not None:
+        told["final_norm"] = known.final_norm.format(part=part)
+    return replace(known, **told, crossing=known.crossing if part == "decoder" else None)
+
+
+def layers_of(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
+    """The distinct layers of a model, in the order of their names."""
+    pattern = re.compile(re.escape(anatomy.layers).replace(r"\*", r"\d+"))
+    return [module for name, module in model.named_modules() if pattern.fullmatch(name)]
+
+
+def part_at(module: nn.Module, path: str) -> nn.Module:
+    """The module at a dotted path; −1 is the last of a list."""
+    for name in path.split("."):
+        if name == "-1" and isinstance(module, nn.ModuleList):
+            module = module[-1]
+        else:
+            module = module.get_submodule(name)
+    return module

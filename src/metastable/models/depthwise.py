@@ -1,0 +1,157 @@
+"""Observables of captured states through depth, in one table of arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from metastable.flows import Trajectory
+from metastable.flows.progress import Bar
+from metastable.measures import Points
+from metastable.models.representation import (
+    intrinsic_dimension,
+    linear_cka,
+    top_coordinate_share,
+)
+from metastable.observe.clusters import clusters, gram_rank
+from metastable.observe.energy import energy
+from metastable.observe.kernel import kernel_modes
+from metastable.observe.phases import Plateau, plateaus
+from metastable.observe.similarity import effective_rank, residual, similarity
+
+__all__ = ["Depthwise", "choose_states", "count_changes", "depthwise", "energy_drops"]
+
+DELTAS = (0.1, 0.01, 0.001)
+BETAS = (1.0, 5.0)
+BINS = 100
+COSINE = 0.99  # two tokens are one cluster above it
+CLOSER = ("gram_rank", "modes", "dimension")
+MOST = 33  # states for what costs O(n³), or compares states with each other
+
+
+@dataclass(frozen=True, eq=False)
+class Depthwise:
+    """Numbers of T states, and of S chosen ones; see `depthwise`."""
+
+    times: np.ndarray  # (T,) layers
+    mean_cosine: np.ndarray  # (T,)
+    mass: np.ndarray  # (T, 3) share of pairs with cosine ≥ 1 − δ, δ = 0.1, 0.01, 0.001
+    histogram: np.ndarray  # (T, bins) shares, on equal bins of [−1, 1]
+    clusters: np.ndarray  # (T,) by linkage, cosine > 0.99
+    merges: np.ndarray  # (T,) clusters that became part of another since the state before
+    splits: np.ndarray  # (T,)
+    effective_rank: np.ndarray  # (T,) of the directions
+    residual: np.ndarray  # (T,)
+    top_share: np.ndarray  # (T,) of the three most important coordinates
+    energy: np.ndarray  # (T, 2) 2βe^{−β}E_β, β = 1 and 5
+    chosen: np.ndarray  # (S,) indices of the states below
+    gram_rank: np.ndarray  # (S,) δ = 0.01
+    modes: np.ndarray  # (S,) maxima of the kernel density, β = 50
+    dimension: np.ndarray  # (S,) intrinsic dimension
+    cka: np.ndarray  # (S, S)
+
+    @property
+    def energy_violations(self) -> dict[str, int]:
+        """For each β, how often the energy fell from one state to the next."""
+        return {f"{beta:g}": len(energy_drops(self.energy[:, k])) for k, beta in enumerate(BETAS)}
+
+    @property
+    def plateaus(self) -> list[Plateau]:
+        """Stretches of depth, long in logarithmic depth, over which the cluster count stands."""
+        return plateaus(self.times, self.clusters, min_log_length=0.25)
+
+    def to_dict(self) -> dict[str, Any]:
+        table = {one.name: getattr(self, one.name).tolist() for one in fields(self)}
+        found = [[p.start, p.end, p.value] for p in self.plateaus]
+        return table | {"energy_violations": self.energy_violations, "plateaus": found}
+
+
+def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None = None) -> Depthwise:
+    """Every observable of every state of a captured trajectory.
+
+    Cosines are between different tokens. Clusters by three definitions: linkage at cosine > 0.99,
+    rank of the thresholded Gram matrix at δ = 0.01, maxima of the kernel density at β = 50, whose
+    width 1/√β is the angle that belongs to 0.99. The last two, intrinsic dimension and CKA are
+    taken at up to 33 states, evenly spread in log depth, and at none with `thorough=False`.
+    """
+    frames = [frame.directions() for frame in run.frames]
+    chosen = choose_states(np.asarray(run.times), MOST) if thorough else np.array([], int)
+    rows, closer = [], []
+    with Bar("observables", progress) as bar:
+        for k, frame in enumerate(frames):
+            rows.append(_look(frame))
+            if k in chosen:
+                closer.append(_look_closer(frame))
+            bar.update((k + 1) / len(frames))
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    few = {name: np.array([row[name] for row in closer]) for name in CLOSER}
+    labels = table.pop("labels")
+    changes = [count_changes(a, b) for a, b in pairwise(labels)]
+    merges, splits = np.array([(0, 0), *changes]).T
+    states = [np.asarray(frames[k].points) for k in chosen]
+    cka = np.array([[linear_cka(a, b) for b in states] for a in states])
+    times = np.asarray(run.times)
+    return Depthwise(
+        times=times, merges=merges, splits=splits, chosen=chosen, cka=cka, **table, **few
+    )
+
+
+def _look(frame: Points) -> dict[str, Any]:
+    alike = [similarity(frame, delta, BINS) for delta in DELTAS]
+    found = clusters(frame, angle=float(np.arccos(COSINE)))
+    return {
+        "mean_cosine": alike[0].mean,
+        "mass": [one.near for one in alike],
+        "histogram": alike[0].histogram,
+        "clusters": found.count,
+        "labels": found.labels,
+        "effective_rank": effective_rank(frame),
+        "residual": residual(frame),
+        "top_share": top_coordinate_share(frame),
+        "energy": [float(energy(frame, beta, scaled=True)) for beta in BETAS],
+    }
+
+
+def _look_closer(frame: Points) -> dict[str, Any]:
+    return {
+        "gram_rank": gram_rank(frame, 1 - COSINE),
+        "modes": kernel_modes(frame, 50.0).count,
+        "dimension": intrinsic_dimension(frame),
+    }
+
+
+def choose_states(times: np.ndarray, most: int) -> np.ndarray:
+    """Indices of at most `most` states: all of a few, else the ends and even steps of log depth."""
+    if len(times) <= most:
+        return np.arange(len(times))
+    wanted = np.geomspace(1, len(times), most) - 1
+    return np.unique(np.round(wanted).astype(int))
+
+
+def count_changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
+    """Merges and splits between two partitions of the same tokens.
+
+    A new cluster that meets m old ones is m − 1 merges; an old one spread over m new ones is m − 1
+    splits. Without splits the count falls by the merges.
+
+    >>> count_changes(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
+    (2, 1)
+    """
+    pairs = np.unique(np.column_stack([before, after]), axis=0)
+    merges = len(pairs) - len(np.unique(after))
+    splits = len(pairs) - len(np.unique(before))
+    return merges, splits
+
+
+def energy_drops(series: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
+    """States at which an energy is lower than in the state before, beyond float32's rounding.
+
+    Attention with V = I never lets it fall (arXiv:2312.10794); trained layers do.
+
+    >>> energy_drops(np.array([0.1, 0.2, 0.15, 0.3])).tolist()
+    [2]
+    """
+    return 1 + np.flatnonzero(np.diff(series) < -tolerance * np.abs(series[:-1]))

@@ -1,0 +1,181 @@
+"""Everything `metastable inspect` finds out about a model and a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from metastable.flows import Trajectory
+from metastable.models.ablate import Ablation
+from metastable.models.capture import attention_maps, capture
+from metastable.models.clock import FittedClock, fit_clock
+from metastable.models.depthwise import BETAS, Depthwise, depthwise
+from metastable.models.embedding import ContextPull, analogy, context_pull
+from metastable.models.folder import load
+from metastable.models.network import Network
+from metastable.models.prompts import Prompt, read_prompt
+from metastable.models.representation import FirstToken, first_token
+from metastable.models.study import Study, study
+from metastable.models.weights import Head, fit_weights, head_matrices
+
+__all__ = ["Inspection", "inspect"]
+
+MOST_MAPPED = 256  # tokens of an attention map; layers · heads · n² numbers are kept
+ANALOGIES = ((("king", "woman"), ("man",)), (("brother", "woman"), ("man",)))
+BANKS = (
+    "they sat down on the grassy bank of the river and fished",
+    "the boat drifted to the muddy bank of the stream",
+    "she deposited her money at the bank before noon",
+    "the bank raised the interest on the loan",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """A model, a text, what was seen, and the same of the control without training."""
+
+    run: Trajectory  # directions
+    table: Depthwise
+    clock: FittedClock
+    control: Trajectory | None
+    control_table: Depthwise | None
+    control_clock: FittedClock | None
+    first: FirstToken
+    maps: np.ndarray | None  # (layers, heads, n, n), trained depth
+    map_words: list[str]
+    heads: list[Head]
+    fits: list[tuple[int, str, Any]]
+    analogies: dict[str, list[tuple[str, float]]]
+    pull: ContextPull | None
+    study: Study | None
+
+    def to_dict(self, out: str | None = None) -> dict[str, Any]:
+        """What `metastable inspect --json` prints."""
+        told, table = self.run.statistics, self.table
+        violations = table.energy_violations
+        control = self.control_table
+        return {
+            "model": told["model"],
+            "architecture": told["architecture"],
+            "tied": told["tied"],
+            "layers": told["layers"],
+            "depth": float(self.run.times[-1]),
+            "tokens": told["tokens"],
+            "times": table.times.tolist(),
+            **_numbers(table),
+            "energy_violations": violations[f"{BETAS[0]:g}"],
+            "energy_violations_by_beta": violations,
+            "plateaus": [[one.start, one.end, one.value] for one in table.plateaus],
+            "first_token": self.first.to_dict(),
+            "clock": _told(self.clock),
+            "control": None if control is None else _numbers(control),
+            "study": None if self.study is None else self.study.to_dict(),
+            "choices": {key: value for key, value in told.items() if key != "words"},
+            "words": told["words"],
+            "outcome": self.run.outcome.name,
+            "out": out,
+        }
+
+
+def inspect(
+    source: Any,
+    prompts: Sequence[str | Sequence[int] | Prompt],
+    *,
+    tokens: int | None = None,
+    depth: int | None = None,
+    control: bool = True,
+    seed: int = 0,
+    ablate: Sequence[Ablation] = (),
+    dtype: str = "float32",
+    progress: bool | None = None,
+    **asked: Any,
+) -> Inspection:
+    """Look at the first prompt in every way, and at all of them for means and deviations.
+
+    `control` runs the same shape without training (weights by `seed`) beside it. `asked` goes to
+    `capture`.
+    """
+    if not prompts:
+        raise ValueError("prompts must not be empty; give at least one.")
+    network = load(source, dtype)
+    part = asked.get("part", "")
+    reads = [read_prompt(network, prompt, tokens) for prompt in prompts]
+    told = {"depth": depth, "progress": progress, **asked}
+    run = capture(network, reads[0], ablate=ablate, **told)
+    table = depthwise(run, progress=progress)
+    still = None
+    if control:
+        still = capture(network.untrained(seed), reads[0], ablate=ablate, **told)
+    still_table = None if still is None else depthwise(still, progress=progress)
+    raw = capture(network, reads[0], part=part, sphere=False, progress=False)
+    known = network.anatomy(part) is not None
+    count = run.frames[0].count
+    return Inspection(
+        run=run,
+        table=table,
+        clock=fit_clock(table.times, table.mean_cosine, count),
+        control=still,
+        control_table=still_table,
+        control_clock=_clock(still_table, count),
+        first=first_token(raw),
+        maps=attention_maps(network, _begin(reads[0]), part=part)[0] if known else None,
+        map_words=list(reads[0].words[:MOST_MAPPED]),
+        heads=head_matrices(network, part) if known else [],
+        fits=fit_weights(network, part) if known else [],
+        analogies=_analogies(network),
+        pull=_pull(network),
+        study=_study(network, reads, seed, control, {**told, "ablate": ablate}),
+    )
+
+
+def _numbers(table: Depthwise) -> dict[str, Any]:
+    return {
+        "mean_cosine": table.mean_cosine.tolist(),
+        "mass_099": table.mass[:, 1].tolist(),
+        "clusters_099": table.clusters.tolist(),
+        "effective_rank": table.effective_rank.tolist(),
+        "residual": table.residual.tolist(),
+    }
+
+
+def _told(clock: FittedClock) -> dict[str, float]:
+    return {"beta": clock.beta, "rate": clock.rate, "start": clock.start, "error": clock.error}
+
+
+def _clock(table: Depthwise | None, tokens: int) -> FittedClock | None:
+    return None if table is None else fit_clock(table.times, table.mean_cosine, tokens)
+
+
+def _begin(read: Prompt) -> Prompt:
+    return replace(read, **{n: getattr(read, n)[:MOST_MAPPED] for n in ("ids", "words", "special")})
+
+
+def _study(
+    network: Network, reads: list[Prompt], seed: int, control: bool, told: dict[str, Any]
+) -> Study | None:
+    if len(reads) < 2:
+        return None
+    arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
+    return study(network, reads, arms=arms, seed=seed, **told)
+
+
+def _analogies(network: Network) -> dict[str, list[tuple[str, float]]]:
+    """Those whose words the vocabulary has."""
+    found = {}
+    for plus, minus in ANALOGIES:
+        question = f"{plus[0]} − {minus[0]} + {plus[1]}"
+        try:
+            found[question] = analogy(network, plus, minus)
+        except ValueError:
+            continue
+    return found
+
+
+def _pull(network: Network) -> ContextPull | None:
+    try:
+        return context_pull(network, "bank", BANKS)
+    except ValueError:
+        return None

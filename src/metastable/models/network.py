@@ -1,0 +1,156 @@
+"""A transformer ready to be looked at: model, tokeniser, sizes, and how to run it once."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from metastable import checks
+from metastable.models.anatomy import Anatomy, anatomy_of
+from metastable.models.transformer import DecoderOnly, EncoderDecoder
+
+__all__ = ["Network", "wrap"]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A model in evaluation mode, with what is needed to feed it and to find its parts.
+
+    `tokenizer` is None for a model that takes ids alone.
+    """
+
+    model: nn.Module
+    architecture: str
+    name: str
+    tokenizer: Any = None
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+    @property
+    def own(self) -> bool:
+        """Whether the model is one of ours, not one of transformers."""
+        return isinstance(self.model, DecoderOnly | EncoderDecoder)
+
+    @property
+    def heads(self) -> int:
+        return int(self.config.heads if self.own else self.config.num_attention_heads)
+
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and values; fewer than `heads` where several queries share one."""
+        return int(getattr(self.config, "num_key_value_heads", None) or self.heads)
+
+    @property
+    def width(self) -> int:
+        return int(self.config.width if self.own else self.config.hidden_size)
+
+    @property
+    def vocabulary(self) -> int:
+        return int(self.config.vocabulary if self.own else self.config.vocab_size)
+
+    @property
+    def positions(self) -> int | None:
+        """The most tokens the model has positions for; None where any number will do."""
+        if self.own or self.architecture == "t5":
+            return None
+        limit = getattr(self.config, "max_position_embeddings", None)
+        if limit is not None and self.architecture in ("roberta", "xlm-roberta", "camembert"):
+            limit -= self.config.pad_token_id + 1  # their positions start after the padding's
+        return limit
+
+    def anatomy(self, part: str = "", need: str = "") -> Anatomy | None:
+        """The map of its layers. With `need`, what asks for it: refuse where there is none."""
+        found = anatomy_of(self.architecture, part)
+        if found is None and need:
+            raise ValueError(
+                f"{need} needs an architecture whose parts are known; got {self.architecture!r}: "
+                "only its states can be captured (known: metastable.models.anatomy)."
+            )
+        return found
+
+    @torch.no_grad()
+    def run(self, ids: list[int], part: str = "", **asked: Any) -> Any:
+        """One forward pass over one sequence; what it does is seen by hooks.
+
+        A decoder that reads an encoder is given the same tokens, one place later, after its start
+        token: it writes what the encoder reads.
+        """
+        row = torch.tensor([ids])
+        if isinstance(self.model, DecoderOnly):
+            return self.model.forward_embeddings(self.model.embed(row), **asked)
+        if isinstance(self.model, EncoderDecoder):
+            if part != "decoder":
+                return self.model.encode(row, **asked)
+            later = torch.cat([torch.zeros_like(row[:, :1]), row[:, :-1]], 1)
+            decoder = self.model.given(row)
+            return decoder.forward_embeddings(decoder.embed(later), **asked)
+        if getattr(self.config, "is_encoder_decoder", False):
+            start = self.config.decoder_start_token_id or 0
+            asked["decoder_input_ids"] = torch.cat([torch.tensor([[start]]), row[:, :-1]], 1)
+        return self.model(input_ids=row, use_cache=False, **asked)
+
+    def untrained(self, seed: int = 0) -> Network:
+        """The same shape with the weights that training would have started from."""
+        checks.seed(seed)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            fresh = type(self.model)(copy.deepcopy(self.config))
+        dtype = next(self.model.parameters()).dtype
+        return Network(
+            fresh.to(dtype).eval(), self.architecture, f"{self.name}, untrained", self.tokenizer
+        )
+
+    def with_heads(self, heads: int) -> Network:
+        """The same matrices cut into another number of heads: a different dynamical system.
+
+        One head of full width is what the notebook behind arXiv:2312.10794's figure runs at depth
+        48. Its logits are divided by √(d/heads), as a model made so would.
+        """
+        checks.integer("heads", heads, 1)
+        if heads == self.heads:
+            return self
+        config = copy.deepcopy(self.config)
+        if self.own or self.width % heads or self.key_heads != self.heads:
+            raise ValueError(
+                f"heads must divide the width {self.width} of a model whose heads all have their "
+                f"own keys, from a folder; got {heads} for {self.architecture}."
+            )
+        config.num_attention_heads = heads
+        again = type(self.model)(config).to(next(self.model.parameters()).dtype)
+        try:
+            again.load_state_dict(self.model.state_dict())
+        except RuntimeError:
+            raise ValueError(
+                f"heads must keep the shapes of all matrices; {heads} does not for "
+                f"{self.architecture}, which sets the size of a head apart."
+            ) from None
+        return Network(again.eval(), self.architecture, self.name, self.tokenizer)
+
+
+def wrap(model: nn.Module, name: str | None = None, tokenizer: Any = None) -> Network:
+    """A network around a model: one of ours, or one of transformers (its head is left out).
+
+    The model itself is used, not a copy; it is put into evaluation mode.
+    """
+    if isinstance(model, DecoderOnly | EncoderDecoder):
+        kind = "decoder" if isinstance(model, DecoderOnly) else "encoder-decoder"
+        norm = ", norm first" if model.config.norm_first else ""
+        return Network(model.eval(), f"own {kind}{norm}", name or f"own {kind}", tokenizer)
+    config = getattr(model, "config", None)
+    architecture = getattr(config, "model_type", None)
+    if not isinstance(model, nn.Module) or architecture is None:
+        raise ValueError(
+            "model must be a folder, a .gguf file, a model of transformers or one of "
+            f"metastable.models; got {type(model).__name__}."
+        )
+    base = getattr(model, "base_model", model)
+    set_attention = getattr(base, "set_attn_implementation", None)
+    if set_attention is not None:
+        set_attention("eager")  # the only one that hands out attention weights
+    return Network(base.eval(), architecture, name or type(model).__name__, tokenizer)

@@ -1,0 +1,107 @@
+"""Text to tokens: ids, the words to show, and which of them are special."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metastable import checks
+from metastable.models.network import Network
+from metastable.models.smiles import SmilesTokenizer
+
+__all__ = ["Prompt", "read_prompt"]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One sequence of tokens."""
+
+    ids: tuple[int, ...]
+    words: tuple[str, ...]
+    special: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def shuffled(self, seed: int = 0) -> Prompt:
+        """The same tokens in another order; special ones stay where they are."""
+        order = np.arange(len(self))
+        free = np.flatnonzero(~np.array(self.special))
+        order[free] = np.random.default_rng(checks.seed(seed)).permutation(free)
+        return Prompt(
+            tuple(self.ids[k] for k in order), tuple(self.words[k] for k in order), self.special
+        )
+
+
+def read_prompt(
+    network: Network, prompt: str | Sequence[int] | Prompt, tokens: int | None = None
+) -> Prompt:
+    """The tokens of a text, or of ids given as they are; the first `tokens` of them if told.
+
+    Special tokens the model frames a text with count, and stay when a text is cut.
+    """
+    if tokens is not None:
+        checks.integer("tokens", tokens, 2)
+    if isinstance(prompt, Prompt):
+        ids = list(prompt.ids)
+    elif isinstance(prompt, str):
+        ids = _encode(network, prompt, tokens)
+    else:
+        ids = [checks.integer("ids", one, 0) for one in prompt][:tokens]
+    if len(ids) < 2:
+        raise ValueError(f"text must give at least two tokens; got {len(ids)}: write more.")
+    if max(ids) >= network.vocabulary:
+        raise ValueError(f"ids must be below the vocabulary {network.vocabulary}; got {max(ids)}.")
+    limit = network.positions
+    if limit is not None and len(ids) > limit:
+        raise ValueError(
+            f"text must have at most {limit} tokens, the positions of {network.name}; got "
+            f"{len(ids)}: shorten it, or keep the first ones with tokens={limit}."
+        )
+    return Prompt(tuple(ids), tuple(_words(network, ids)), tuple(_special(network.tokenizer, ids)))
+
+
+def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
+    if not text.strip():
+        raise ValueError("text must not be empty; got only white space.")
+    tokenizer = network.tokenizer
+    if tokenizer is None:
+        raise ValueError(f"text needs a tokeniser, and {network.name} has none: give ids instead.")
+    if isinstance(tokenizer, SmilesTokenizer):
+        ids = tokenizer.encode(text)
+        return ids if tokens is None or len(ids) <= tokens else [*ids[: tokens - 1], ids[-1]]
+    if tokens is None:
+        return tokenizer(text, verbose=False)["input_ids"]
+    return tokenizer(text, truncation=True, max_length=tokens, verbose=False)["input_ids"]
+
+
+def _words(network: Network, ids: Sequence[int]) -> list[str]:
+    tokenizer = network.tokenizer
+    if tokenizer is None:
+        return [str(one) for one in ids]
+    if isinstance(tokenizer, SmilesTokenizer):
+        return [tokenizer.words[one] for one in ids]
+    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    # A table is often longer than the vocabulary, for round numbers.
+    return [str(i) if p is None else _plain(p) for i, p in zip(ids, pieces, strict=True)]
+
+
+def _plain(piece: str) -> str:
+    """A piece of a word as people write it: without the marks of its tokeniser."""
+    for mark in ("##", "Ġ", "▁"):
+        piece = piece.removeprefix(mark)
+    return piece.replace("Ċ", "⏎") or "␣"
+
+
+def _special(tokenizer: Any, ids: Sequence[int]) -> list[bool]:
+    if tokenizer is None:
+        return [False] * len(ids)
+    if isinstance(tokenizer, SmilesTokenizer):
+        marked = tokenizer.special
+    else:  # an unknown word, or a masked one, is a token of the text
+        frames = ("cls", "sep", "bos", "eos", "pad")
+        marked = {getattr(tokenizer, f"{frame}_token_id", None) for frame in frames}
+    return [one in marked for one in ids]
