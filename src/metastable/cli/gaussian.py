@@ -39,6 +39,7 @@ def verify(
     from metastable.trials import judge_verification
     from metastable.trials import verify as measure
 
+    _check_new(out)
     found = measure(dim, keys, samples, repeats, seed, calm_samples=calm_samples)
     page = None
     if out is not None:
@@ -71,7 +72,16 @@ def iterate(
         return
     # The largest setting takes minutes; it runs when asked for.
     names = names or [name for name, setting in SETTINGS.items() if setting.dim < 1000]
-    found = [run(name, seed, tokens=tokens) for name in names]
+    _check_new(out)
+    found, interrupted = [], False
+    for name in names:
+        try:
+            found.append(run(name, seed, tokens=tokens))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            interrupted = True
+            break
     page = None
     if out is not None:
         from metastable.report.trials import report_iterations
@@ -79,6 +89,8 @@ def iterate(
         page = report_iterations(found, out)
     data = {"iterations": [one.to_dict() for one in found]}
     _answer(data, judge_iterations(found), page, as_json)
+    if interrupted:
+        raise typer.Exit(130)
 
 
 def spectra(
@@ -97,6 +109,7 @@ def spectra(
     debug: Debug = False,
 ) -> None:
     """Spectra of random matrices beside their laws, or the fit of given matrices."""
+    _check_new(out)
     if matrix:
         _fit(matrix, out, as_json)
         return
@@ -142,6 +155,12 @@ def _fit(files: list[Path], out: Path | None, as_json: bool) -> None:
         )
     if page is not None:
         print(f"page {page}")
+
+
+def _check_new(out: Path | None) -> None:
+    """Before the work, not after it."""
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"--out must be a new or empty folder; got {out}: choose another.")
 
 
 def _answer(data: dict[str, Any], judged: Any, page: Path | None, as_json: bool) -> None:

@@ -1,0 +1,143 @@
+"""Closed forms for Gaussians, against 50-digit arithmetic, an ODE solver and simulation."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from metastable.theory.gaussian import (
+    blow_up_time,
+    collapsed_shape,
+    covariance_at,
+    effective_tokens,
+    limit_covariance,
+    limit_rank,
+    logit_variance,
+    longest_truncated_step,
+    mean_at,
+    sample_error,
+)
+from tests.gaussians import covariance
+
+RANDOM = np.random.default_rng(0)
+A, COV, MEAN = RANDOM.standard_normal((3, 3)), covariance(RANDOM, 3), RANDOM.standard_normal(3)
+
+
+def test_covariance_is_the_inverse_of_an_affine_function_of_time():
+    t = 0.7 * blow_up_time(COV, A)
+    with mpmath.workdps(50):
+        exact = mpmath.inverse(
+            mpmath.inverse(mpmath.matrix(COV.tolist()))
+            - mpmath.mpf(t) * mpmath.matrix((A + A.T).tolist())
+        )
+        exact = np.array(exact.tolist(), float)
+    assert np.allclose(covariance_at(t, COV, A), exact, rtol=1e-12)
+
+
+def test_mean_and_covariance_solve_the_ode():
+    symmetric = (A + A.T) / 2
+    end = 0.6 * blow_up_time(COV, symmetric)
+
+    def right(_, y):
+        mean, cov = y[:3], y[3:].reshape(3, 3)
+        turned = cov @ symmetric @ cov
+        return np.concatenate([mean + cov @ symmetric @ mean, (turned + turned.T).ravel()])
+
+    start = np.concatenate([MEAN, COV.ravel()])
+    y = solve_ivp(right, (0, end), start, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    assert np.allclose(mean_at(end, MEAN, COV, symmetric), y[:3], rtol=1e-9)
+    assert np.allclose(covariance_at(end, COV, symmetric), y[3:].reshape(3, 3), rtol=1e-9)
+
+
+def test_mean_has_no_trouble_where_a_has_a_kernel():
+    flat = np.diag([0.0, 1.0, -1.0])
+    found = mean_at(0.3, np.ones(3), np.eye(3), flat)
+    # each coordinate alone: e^t (1 − 2ta)^{−1/2}
+    assert np.allclose(found, math.exp(0.3) / np.sqrt(1 - 0.6 * np.diag(flat)), rtol=1e-14)
+
+
+def test_singular_starts_keep_their_range():
+    thin = np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0])
+    rate = np.array([1.0, 2.0, 0.0]) @ (A + A.T) @ np.array([1.0, 2.0, 0.0])
+    expected = 1 / rate if rate > 0 else math.inf
+    assert blow_up_time(thin, A) == pytest.approx(expected, rel=1e-12)
+    assert np.allclose(covariance_at(-0.1, thin, A), thin / (1 + 0.1 * rate), rtol=1e-12)
+
+
+def test_limits_are_reached_by_the_closed_form():
+    lost = np.diag([-1.0, -2.0, 0.0])
+    assert limit_rank(COV, lost) == 1
+    assert np.allclose(covariance_at(1e9, COV, lost), limit_covariance(COV, lost), atol=1e-8)
+    grow = np.diag([0.5, -1.0, 0.2])
+    late = covariance_at((1 - 1e-9) * blow_up_time(COV, grow), COV, grow)
+    assert np.allclose(late / np.trace(late), collapsed_shape(COV, grow), atol=1e-7)
+    twice = collapsed_shape(np.eye(3), np.diag([1.0, 1.0, 0.0]))
+    assert np.allclose(twice, np.diag([0.5, 0.5, 0.0]))
+    assert math.isinf(blow_up_time(COV, lost))
+
+
+def test_longest_step_is_where_the_smallest_eigenvalue_vanishes():
+    linear = A @ COV
+    step = longest_truncated_step(COV, linear)
+    edge = COV + step * (linear @ COV + COV @ linear.T)
+    assert abs(np.linalg.eigvalsh(edge)[0]) < 1e-13
+    assert math.isinf(longest_truncated_step(COV, np.eye(3)))
+
+
+@pytest.mark.parametrize("samples", [60, 1000])
+def test_sample_errors_have_the_stated_size_and_band(samples):
+    random, dim = np.random.default_rng(3), 5
+    cov, mean = covariance(random, dim), np.arange(1.0, 6.0)
+    law = sample_error(mean, cov, samples)
+    x = random.standard_normal((1500, samples, dim)) @ np.linalg.cholesky(cov).T
+    centres = x.mean(axis=1)
+    means = np.linalg.norm(centres, axis=1) / np.linalg.norm(mean)
+    gaps = np.einsum("rni,rnj->rij", x, x) / samples - np.einsum("ri,rj->rij", centres, centres)
+    covs = np.linalg.norm(gaps - cov, axis=(1, 2)) / np.linalg.norm(cov)
+    assert np.sqrt(np.mean(means**2)) == pytest.approx(law.mean, rel=0.03)
+    assert np.sqrt(np.mean(covs**2)) == pytest.approx(law.cov, rel=0.03)
+    for errors, (low, high) in ((means, law.mean_band), (covs, law.cov_band)):
+        assert np.mean((low < errors) & (errors < high)) == pytest.approx(0.95, abs=0.025)
+
+
+def test_logit_variance_is_that_of_the_logits():
+    random = np.random.default_rng(4)
+    x, y = random.standard_normal((2, 3)), random.standard_normal((200_000, 3))
+    y = y @ np.linalg.cholesky(COV).T
+    assert np.allclose(logit_variance(x, COV, A), np.var(y @ A @ x.T, axis=0), rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("variance", "tokens", "tolerance"),
+    [(0.5, 20_000, 0.05), (2.0, 20_000, 0.15), (400.0, 2000, 0.3)],
+)
+def test_effective_tokens_of_normal_logits(variance, tokens, tolerance):
+    random = np.random.default_rng(5)
+    logits = math.sqrt(variance) * random.standard_normal((200, tokens))
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares = (weights**2).sum(axis=1) / weights.sum(axis=1) ** 2
+    assert 1 / np.mean(shares) == pytest.approx(effective_tokens(variance, tokens), rel=tolerance)
+
+
+def test_effective_tokens_between_the_two_laws():
+    edge, n = 0.5 * math.log(1e6), 10**6
+    assert effective_tokens(edge, n) == pytest.approx(1e3, rel=1e-9)
+    assert effective_tokens(edge * (1 + 1e-12), n) == pytest.approx(1e3, rel=1e-9)
+    assert 1 <= effective_tokens(1.5 * math.log(n), n) < 1e3
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="before the blow-up"):
+        covariance_at(1.0, np.eye(1), np.eye(1))
+    with pytest.raises(ValueError, match="symmetric"):
+        mean_at(0.1, MEAN, COV, A)
+    with pytest.raises(ValueError, match="no positive direction"):
+        limit_rank(COV, np.eye(3))
+    with pytest.raises(ValueError, match="positive direction"):
+        collapsed_shape(COV, -np.eye(3))
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        blow_up_time(-np.eye(2), np.eye(2))
+    with pytest.raises(ValueError, match="one size"):
+        blow_up_time(np.eye(2), np.eye(3))
