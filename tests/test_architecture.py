@@ -15,6 +15,7 @@ PATH = [
     "fields",
     "flows",
     "observe",
+    "learn",
 ]
 RANK = {name: rank for rank, names in enumerate(PATH) for name in names.split()}
 
@@ -67,6 +68,16 @@ def test_core_needs_only_the_numerical_packages():
                 for name in names:
                     top = name.split(".")[0]
                     assert top in core or _standard(top), f"{file.name} imports {name}"
+
+
+def test_torch_stays_with_the_models():
+    for file in SOURCE.rglob("*.py"):
+        if part_of(file) in ("models", "audit"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {"torch", "transformers"} & {n.split(".")[0] for n in names}, file.name
 
 
 def _standard(name: str) -> bool:

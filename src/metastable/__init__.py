@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 # JAX is loaded with the first public name, which may be used inside a compiled function: too late
 # to ask for float64. It is asked for here, of the loaded JAX or of the one to come.
 if "jax" in sys.modules:
-    import metastable.numerics
+    import_module("metastable.numerics")
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -58,8 +58,11 @@ if TYPE_CHECKING:
     from metastable.flows import Outcome as Outcome
     from metastable.flows import Trajectory as Trajectory
     from metastable.flows import flow as flow
+    from metastable.flows import gaussian_layers as gaussian_layers
     from metastable.flows import hardmax as hardmax
     from metastable.flows import layers as layers
+    from metastable.measures import Density as Density
+    from metastable.measures import Gaussian as Gaussian
     from metastable.measures import Points as Points
     from metastable.measures import caps as caps
     from metastable.measures import from_array as from_array
@@ -80,8 +83,8 @@ if TYPE_CHECKING:
 # without loading JAX; a test holds this table and the imports above together.
 _HOMES = {
     "metastable.measures": (
-        "Points caps from_array gaussian_points orthogonal planted polygon positional simplex "
-        "uniform von_mises_fisher"
+        "Density Gaussian Points caps from_array gaussian_points orthogonal planted polygon "
+        "positional simplex uniform von_mises_fisher"
     ),
     "metastable.fields": (
         "Alibi Block DepthSqrt FeedForward Field Gain Krause Kuramoto L2Attention Mix MultiHead "
@@ -89,7 +92,9 @@ _HOMES = {
         "SinkhornAttention Window"
     ),
     "metastable.fields.sums": "CircleSum Dense GaussianSum HarmonicSum SphereSum",
-    "metastable.flows": "Adaptive Fixed Geodesic Merge Outcome Trajectory flow hardmax layers",
+    "metastable.flows": (
+        "Adaptive Fixed Geodesic Merge Outcome Trajectory flow gaussian_layers hardmax layers"
+    ),
     "metastable.observe": "clusters effective_rank energy similarity",
     "metastable.comparison": "cite compare predict",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -80,17 +81,14 @@ def inspect(
             f"--out must be a new or empty folder; {out} holds something: choose another, or "
             "remove it yourself."
         )
-    try:
-        import transformers  # noqa: F401
+    for package in ("torch", "transformers", "safetensors"):
+        if find_spec(package) is None:
+            raise ValueError(
+                f"inspect needs the package {package}: pip install 'metastable[models]'."
+            )
+    from metastable.models.ablate import ablation
+    from metastable.models.inspection import inspect as look
 
-        from metastable.models.ablate import ablation
-        from metastable.models.inspection import inspect as look
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("metastable"):
-            raise
-        raise ValueError(
-            f"inspect needs the package {error.name}: pip install 'metastable[models]'."
-        ) from None
     found = look(
         model,
         texts,
