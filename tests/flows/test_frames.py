@@ -108,7 +108,10 @@ NOISY = FIELD + ms.Noise(5.0)
         (lambda: ms.flow(START, FIELD, 1.0, stepper=ms.Geodesic()), r"stepper.*Adapt.*Geodesic"),
         (lambda: ms.flow(START, NOISY, 1.0, stepper=ms.Fixed(0.1)), r"stepper.*Geodesic.*Fixed"),
         (lambda: ms.flow(START, ms.Rescaled(FIELD), 1.0), r"Rescaled.*euclidean"),
-        (lambda: ms.flow(START, ms.SelfAttention(1.0, value=np.ones((2, 2))), 1.0), r"dimension 2.*dimension 3"),
+        (
+            lambda: ms.flow(START, ms.SelfAttention(1.0, value=np.ones((2, 2))), 1.0),
+            r"dimension 2.*dimension 3",
+        ),
         (lambda: ms.Adaptive(rtol=0.0), r"rtol must be > 0.*0"),
         (lambda: ms.Adaptive(atol=-1.0), r"atol must be > 0.*-1"),
         (lambda: ms.Adaptive(max_steps=0), r"max_steps.*>= 1.*0"),

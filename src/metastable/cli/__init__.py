@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from metastable import __version__
-from metastable.cli import gaussian, inspect, runs, sweep
+from metastable.cli import audit, gaussian, inspect, runs, sweep
 
 __all__ = ["main"]
 
@@ -46,6 +46,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(gaussian.app, name="gaussian")
+app.add_typer(audit.app, name="audit")
 
 
 def main() -> None:

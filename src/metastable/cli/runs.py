@@ -135,14 +135,25 @@ def compare(
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder made by run, sweep or audit with --out.")
+    ],
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the HTML page and figures of a finished run into its folder."""
-    from metastable.report.judged import report_folders
+    """Write the HTML page and figures of a run, a sweep or an audit into its folder."""
+    if (folder / "zarr.json").is_file():
+        from metastable.report.maps import report_sweep
 
-    page = report_folders([folder], folder / "report.html")
+        page = report_sweep(folder)
+    elif any((folder / name).is_file() for name in ("items.csv", "runs.json", "null.json")):
+        from metastable.report.audits import report_audit
+
+        page = report_audit(folder)
+    else:
+        from metastable.report.judged import report_folders
+
+        page = report_folders([folder], folder / "report.html")
     print(json.dumps({"page": str(page)}) if as_json else page)
 
 

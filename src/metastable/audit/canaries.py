@@ -1,0 +1,186 @@
+"""Traps: texts made at random and put into a corpus before anyone trains on it.
+
+Which of them were put in is decided by chance, so the null is known without any model of the
+trainer: a trap that was put in ranks among those that were not as if drawn from them. That is what
+makes the inference sound (arXiv:2409.19798); more repeats make it stronger (arXiv:2402.09363).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metastable import checks
+from metastable.audit.corpus import Corpus
+
+__all__ = ["Traps", "exposure", "insert_traps", "make_traps", "rank_p", "write_trapped"]
+
+ORDER = 2  # characters that the next one depends on: pronounceable, and found nowhere
+
+
+@dataclass(frozen=True)
+class Traps:
+    """Texts that were put in, and texts of the same make that were not."""
+
+    inserted: tuple[str, ...]
+    references: tuple[str, ...]
+    seed: int
+
+
+def make_traps(
+    texts: Sequence[str], *, inserted: int, references: int = 1000, length: int = 48, seed: int = 0
+) -> Traps:
+    """Draw traps from a chain over the corpus' own characters, each from the two before it.
+
+    No two are equal and none stands in the corpus; then chance says which are put in. Every
+    character has been seen in the corpus, so any of its tokenizers can write them.
+
+    >>> traps = make_traps(["the state of the union is strong"], inserted=2, references=5, length=9)
+    >>> len(traps.inserted), len(traps.references), {len(t) for t in traps.references}
+    (2, 5, {9})
+    """
+    checks.integer("inserted", inserted, 1)
+    checks.integer("references", references, 1)
+    checks.integer("length", length, ORDER + 1)
+    chain: dict[str, list[str]] = defaultdict(list)
+    for text in texts:
+        for k in range(len(text) - ORDER):
+            chain[text[k : k + ORDER]].append(text[k + ORDER])
+    starts = sorted(pair for pair in chain if not pair[0].isspace())
+    if not starts:
+        raise ValueError(f"texts must hold a text of more than {ORDER} characters; got none.")
+    random = np.random.default_rng([checks.seed(seed), 7])
+    drawn: dict[str, None] = {}
+    for _ in range(50 * (inserted + references)):
+        trap = starts[random.integers(len(starts))]
+        while len(trap) < length:
+            # The end of a text may be a pair that nothing follows: then anything does.
+            after = chain.get(trap[-ORDER:]) or [starts[random.integers(len(starts))][0]]
+            trap += after[random.integers(len(after))]
+        if not trap[-1].isspace() and not any(trap in text for text in texts):
+            drawn[trap] = None
+        if len(drawn) == inserted + references:
+            break
+    else:
+        raise ValueError(
+            f"length and texts must allow {inserted + references} different traps; "
+            f"{len(drawn)} were found: make them longer, or fewer."
+        )
+    mixed = [list(drawn)[k] for k in random.permutation(len(drawn))]
+    return Traps(tuple(mixed[:inserted]), tuple(mixed[inserted:]), seed)
+
+
+def insert_traps(
+    texts: Sequence[str], traps: Sequence[str], *, times: int = 10, seed: int = 0
+) -> tuple[list[str], list[list[int]]]:
+    """Put each trap in `times` times, between words of texts drawn at random.
+
+    Returns the new texts, and for each trap the numbers of the texts that hold it.
+
+    >>> new, where = insert_traps(["one two three", "four five"], ["XYZ"], times=2)
+    >>> sum(text.count("XYZ") for text in new), len(where[0])
+    (2, 2)
+    """
+    checks.integer("times", times, 1)
+    random = np.random.default_rng([checks.seed(seed), 8])
+    words = [text.split(" ") for text in texts]
+    gaps: list[dict[int, list[str]]] = [defaultdict(list) for _ in texts]
+    where = []
+    for trap in traps:
+        chosen = random.integers(len(texts), size=times).tolist()
+        for k in chosen:
+            gaps[k][int(random.integers(len(words[k]) + 1))].append(trap)
+        where.append(sorted(chosen))
+    new = []
+    for own, added in zip(words, gaps, strict=True):
+        parts = [part for k in range(len(own) + 1) for part in (*added.get(k, ()), *own[k : k + 1])]
+        new.append(" ".join(parts))
+    return new, where
+
+
+def exposure(nll: float, references: ArrayLike) -> float:
+    """log₂|R| − log₂ rank of a trap among those that were not put in (arXiv:1802.08232).
+
+    R holds the trap too; rank 1 is the likeliest, and ties count against the trap. From 0 to
+    log₂|R|; about 1.44 on average if M never saw it.
+
+    >>> exposure(0.5, [1.0, 2.0, 3.0]), round(exposure(2.5, [1.0, 2.0, 3.0]), 3)
+    (2.0, 0.415)
+    """
+    others = _references(references)
+    return math.log2(len(others) + 1) - math.log2(_rank(nll, others))
+
+
+def rank_p(nll: float, references: ArrayLike) -> float:
+    """rank/|R|: how often chance alone ranks a trap as high. Exact, since chance put it in.
+
+    >>> rank_p(0.5, [1.0, 2.0, 3.0])
+    0.25
+    """
+    others = _references(references)
+    return _rank(nll, others) / (len(others) + 1)
+
+
+def write_trapped(
+    corpus: Corpus,
+    folder: str | Path,
+    *,
+    inserted: int = 20,
+    references: int = 1000,
+    length: int = 48,
+    times: int = 10,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Write `corpus.jsonl`, to be trained on, and `canaries.json`, to be kept secret.
+
+    The folder must be new or empty. Returns what a terminal should tell.
+    """
+    folder = Path(folder)
+    if corpus.levels:
+        raise ValueError("corpus must hold texts to carry traps; got images: choose another.")
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"--out must be a new or empty folder; got {folder}: choose another.")
+    texts = [document.text for document in corpus.documents]
+    traps = make_traps(texts, inserted=inserted, references=references, length=length, seed=seed)
+    new, where = insert_traps(texts, traps.inserted, times=times, seed=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [document.name for document in corpus.documents]
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
+        for name, text in zip(names, new, strict=True):
+            file.write(json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n")
+    secret = {
+        "seed": seed,
+        "times": times,
+        "inserted": [
+            {"text": trap, "documents": [names[k] for k in own]}
+            for trap, own in zip(traps.inserted, where, strict=True)
+        ],
+        "references": list(traps.references),
+    }
+    text = json.dumps(secret, indent=2, ensure_ascii=False) + "\n"
+    (folder / "canaries.json").write_text(text, encoding="utf-8")
+    return {
+        "documents": len(new),
+        "inserted": inserted,
+        "references": references,
+        "times": times,
+        "most_exposure": math.log2(references + 1),
+        "out": str(folder),
+    }
+
+
+def _references(references: ArrayLike) -> np.ndarray:
+    checks.finite_array("references", references, 1)
+    return np.asarray(references, float)
+
+
+def _rank(nll: float, others: np.ndarray) -> int:
+    return 1 + int(np.sum(others <= checks.real("nll", nll)))

@@ -1,0 +1,178 @@
+"""One audit, stated: what is protected, what M is, how it is asked. TOML in and out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from metastable.complaints import one_line
+from metastable.spec.values import Count, Model, Positive, Seed
+from metastable.toml import to_toml
+
+__all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Source(Model):
+    """Where documents come from; `names` keeps those whose name fits, such as "17*|18*"."""
+
+    kind: Literal["text", "jsonl", "csv", "array", "sotu", "digits"] = "text"
+    path: str | None = None
+    field: str = "text"
+    names: str | None = None
+
+
+class SplitSpec(Model):
+    """Counts are windows of `length` characters; see `metastable.audit.split.deal`."""
+
+    items: Count = 80
+    controls: Count = 80
+    background: Count = 240
+    length: Annotated[int, Field(ge=2, strict=True)] = 48
+    lead: Annotated[int, Field(ge=0, strict=True)] = 0
+    per_document: Count = 1
+    overlap: Share = 0.5
+    ngram: Annotated[int, Field(ge=2, strict=True)] | None = None
+
+
+class ModelSpec(Model):
+    """M: trained here (a family and a size), or a Hugging Face folder (`path`).
+
+    `reference` is another such folder that has not seen the protected texts; a model that is
+    trained here has one trained beside it.
+    """
+
+    family: Literal["transformer", "rnn", "lstm", "gru", "folder"] = "transformer"
+    size: Literal["basic", "complex", "large"] = "complex"
+    path: str | None = None
+    reference: str | None = None
+    tokens: Literal["characters", "bytes"] = "characters"
+    steps: Count = 600
+    rows: Count = 64
+    rate: Positive = 3e-3
+    device: str = "cpu"
+
+    @model_validator(mode="after")
+    def _told_where(self) -> ModelSpec:
+        if (self.family == "folder") != (self.path is not None):
+            raise ValueError('must have a path if its family is "folder", and only then')
+        return self
+
+
+class GeneratorSpec(Model):
+    """A generator and its budgets, in tokens or vectors. Only what its kind knows may be set."""
+
+    kind: Literal["prefix", "soft", "shared", "discrete", "amortised"]
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
+    steps: Count | None = None
+    rate: Positive | None = None
+    prefix: Count | None = None
+    network: Literal["basic", "complex"] | None = None
+    tries: Count | None = None
+    items: Count | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> GeneratorSpec:
+        knows = {
+            "prefix": set(),
+            "soft": {"steps", "rate"},
+            "shared": {"steps", "rate", "prefix"},
+            "discrete": {"steps", "tries", "items"},
+            "amortised": {"steps", "rate", "network"},
+        }[self.kind]
+        told = {k for k, v in self if v is not None} - {"kind", "budgets"}
+        if told - knows:
+            raise ValueError(f"of kind {self.kind} knows no {', '.join(sorted(told - knows))}")
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        return {k: v for k, v in self if v is not None and k not in ("kind", "budgets")}
+
+
+class AuditConfig(Model):
+    """What `metastable audit run` reads.
+
+    >>> AuditConfig(corpus=Source(kind="sotu")).split.overlap
+    0.5
+    """
+
+    name: str = ""
+    seed: Seed = 0
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    batch: Count = 40
+    corpus: Source
+    control: Source | None = None
+    split: SplitSpec = SplitSpec()
+    model: ModelSpec = ModelSpec()
+    generators: tuple[GeneratorSpec, ...] = (
+        GeneratorSpec(kind="prefix", budgets=(16,)),
+        GeneratorSpec(kind="soft", budgets=(1, 2, 4, 8)),
+    )
+
+    @model_validator(mode="after")
+    def _enough(self) -> AuditConfig:
+        n, m = (-(-k // self.split.per_document) for k in (self.split.items, self.split.controls))
+        asked = 5 + sum(len(one.budgets) for one in self.generators)
+        least = asked / min(math.comb(n + m, n), 10**9)
+        if least > self.level:
+            raise ValueError(
+                f"sets too small for level {self.level:g}: {n} protected and {m} control documents "
+                f"with {asked} questions can show no less than {least:.2g}; raise items and "
+                "controls, or the level"
+            )
+        return self
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, the name aside: equal digests mean equal audits."""
+        content = self.model_dump(mode="json", exclude={"name"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        return to_toml(self.model_dump(mode="json", exclude_none=True))
+
+    def altered(self, **changes: Any) -> AuditConfig:
+        """The same with other values, by dotted name written with two underscores.
+
+        >>> AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=0.1).split.overlap
+        0.1
+        """
+        tree = self.model_dump(mode="json", exclude_none=True)
+        for key, value in changes.items():
+            *parents, last = key.split("__")
+            node = tree
+            for parent in parents:
+                node = node[parent]
+            node[last] = value
+        return AuditConfig.model_validate(tree)
+
+
+def load_config(path: str | Path) -> AuditConfig:
+    """Read a TOML file; paths in it are seen from where it stands."""
+    try:
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"CONFIG must be a readable TOML file; got {path} ({error}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"CONFIG must be valid TOML; {path}: {error}.") from None
+    here = Path(path).resolve().parent
+    for section, key in (
+        ("corpus", "path"),
+        ("control", "path"),
+        ("model", "path"),
+        ("model", "reference"),
+    ):
+        table = tree.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = str(here / table[key])
+    try:
+        return AuditConfig.model_validate(tree)
+    except ValidationError as error:
+        raise ValueError(one_line(error)) from None

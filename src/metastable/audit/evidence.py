@@ -1,0 +1,158 @@
+"""From the table of items to questions: does the protected set show more than the control?
+
+Rows are those of `items.csv`, one for each item × generator × budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metastable.audit.scores import EVIDENCE
+from metastable.audit.statistics import (
+    Interval,
+    adjust_holm,
+    auc,
+    effect,
+    item_q_values,
+    permutation_p,
+)
+
+__all__ = ["Finding", "Question", "examine", "questions", "rank_items"]
+
+Row = Mapping[str, Any]
+
+# One score of each kind of row is asked about: hits, edits and runs say the same again, and every
+# further question costs power. They are told in the table and the page.
+LIKELIHOOD = ("nll", "min_k", "min_k_pp", "zlib_ratio", "reference_ratio")
+ERRORS = ("squared_error", "hamming")
+# The question whose rates are told is fixed beforehand: the first of these, at its least budget.
+ORDER = ("soft", "discrete", "prefix", "shared", "amortised", "likelihood")
+GROUPS = ("member", "protected", "control")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Evidence by documents of one score of one generator at one budget.
+
+    `members` are those of the protected documents that are known to be trained on; the tests never
+    look at them.
+    """
+
+    generator: str
+    budget: int
+    score: str
+    protected: NDArray[np.float64]
+    control: NDArray[np.float64]
+    members: NDArray[np.float64]
+
+    @property
+    def name(self) -> str:
+        return self.score if self.generator == "likelihood" else f"{self.generator} {self.budget}"
+
+    @property
+    def reconstructs(self) -> bool:
+        """Whether the score is about what M writes, and not only about what it finds likely."""
+        return self.generator != "likelihood"
+
+    def is_of(self, row: Row) -> bool:
+        """Whether a row is one that the question is about."""
+        return row["generator"] == self.generator and int(row["budget"]) == self.budget
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a question showed; `adjusted` is Holm's p-value over all questions of the audit."""
+
+    name: str
+    score: str
+    reconstructs: bool
+    p_value: float
+    adjusted: float
+    auc: Interval
+    effect: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        told = asdict(self)
+        return told | {"auc": self.auc.to_list(), "effect": self.effect.to_list()}
+
+
+def questions(rows: Iterable[Row]) -> list[Question]:
+    """All questions that the rows can answer, the main one first: what M writes from least.
+
+    Windows of a document are averaged: documents are the units of every test.
+    """
+    kinds: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if row["group"] not in GROUPS:
+            raise ValueError(f"group must be one of {', '.join(GROUPS)}; got {row['group']!r}.")
+        kinds.setdefault((row["generator"], int(row["budget"])), []).append(row)
+    rank = {name: k for k, name in enumerate(ORDER)}
+    made = []
+    for generator, budget in sorted(kinds, key=lambda kind: (rank[kind[0]], kind[1])):
+        own = kinds[generator, budget]
+        asked = LIKELIHOOD if generator == "likelihood" else ERRORS
+        told = [score for score in asked if all(number(row, score) is not None for row in own)]
+        for score in told if generator == "likelihood" else told[:1]:
+            protected = _by_document(own, score, GROUPS[:2])
+            control = _by_document(own, score, GROUPS[2:])
+            if min(len(protected), len(control)) > 1:
+                members = _by_document(own, score, GROUPS[:1])
+                made.append(Question(generator, budget, score, protected, control, members))
+    if not made:
+        raise ValueError(
+            "rows must hold a score of two protected and of two control documents or more; got "
+            "none that does: collect them first, of more documents."
+        )
+    return made
+
+
+def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> list[Finding]:
+    """Answer all questions, with Holm's adjustment over them."""
+    p = [permutation_p(q.protected, q.control, draws=draws, seed=seed) for q in asked]
+    return [
+        Finding(
+            q.name,
+            q.score,
+            q.reconstructs,
+            p_value,
+            adjusted,
+            auc(q.protected, q.control),
+            effect(q.protected, q.control, seed=seed),
+        )
+        for q, p_value, adjusted in zip(asked, p, adjust_holm(p), strict=True)
+    ]
+
+
+def rank_items(rows: Iterable[Row], question: Question) -> list[dict[str, Any]]:
+    """Rows of a question, strongest evidence first; protected ones with `q_value`."""
+    own = [dict(row) for row in rows if question.is_of(row)]
+    sign = EVIDENCE[question.score]
+    shown = np.array([sign * float(row[question.score]) for row in own])
+    control = np.array([row["group"] == "control" for row in own])
+    q_values = iter(item_q_values(shown[~control], shown[control]).tolist())
+    for row, held in zip(own, control, strict=True):
+        row["q_value"] = None if held else next(q_values)
+    return [own[k] for k in np.argsort(-shown, kind="stable")]
+
+
+def number(row: Row, name: str) -> float | None:
+    """A cell as a number; None where it is empty, absent or not finite."""
+    cell = row.get(name)
+    if cell is None or cell == "":
+        return None
+    value = float(cell)
+    return value if math.isfinite(value) else None
+
+
+def _by_document(rows: Sequence[Row], score: str, groups: Sequence[str]) -> NDArray[np.float64]:
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["group"] in groups:
+            found.setdefault(row["document"], []).append(EVIDENCE[score] * float(row[score]))
+    return np.array([float(np.mean(values)) for values in found.values()])

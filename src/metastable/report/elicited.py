@@ -1,0 +1,80 @@
+"""What M wrote beside what it was to write, with the matching text marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from metastable.audit.evidence import Question, rank_items
+from metastable.report.page import Block, Listing
+
+__all__ = ["list_items", "matching"]
+
+MOST_ITEMS, MOST_CONTROLS = 20, 5  # shown in full; all are in ranked.csv
+RUN = 4  # characters in a row that count as matching: shorter ones match by chance
+LINE = 100
+# Seen on light and dark pages and, by its line, in print.
+MARK = Markup('<mark style="color:inherit;background:#0072b244;border-bottom:1px solid #0072b2">')
+
+
+def list_items(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> list[Block]:
+    """Prompt, output and target under each other, matching runs marked; a list by generator."""
+    least: dict[str, Question] = {}
+    for question in asked:
+        least.setdefault(question.generator, question)
+    made: list[Block] = []
+    for question in least.values():
+        if not question.reconstructs:
+            continue
+        ranked = rank_items(rows, question)
+        kept = [row for row in ranked if row["group"] != "control"][:MOST_ITEMS]
+        held = [row for row in ranked if row["group"] == "control"][:MOST_CONTROLS]
+        text = Markup("\n\n").join(_item(row, question.score) for row in (*kept, *held))
+        title = f"{question.name}: {len(kept)} protected items, then {len(held)} controls"
+        made.append(Listing(title, text, open=not made))
+    return made
+
+
+def _item(row: Mapping[str, Any], score: str) -> Markup:
+    q = "" if row["q_value"] is None else f", q = {row['q_value']:.3g}"
+    head = f"{row['item']} ({row['group']}), {score} {float(row[score]):.3f}{q}"
+    output, target = _visible(row["output"]), _visible(row["target"])
+    marks = matching(output, target)
+    lines = [Markup("<b>{}</b>").format(head)]
+    if row["prompt"]:
+        lines += _wrapped("prompt", _visible(row["prompt"]), set())
+    lines += _wrapped("output", output, {k for a, _, n in marks for k in range(a, a + n)})
+    lines += _wrapped("target", target, {k for _, b, n in marks for k in range(b, b + n)})
+    return Markup("\n").join(lines)
+
+
+def matching(output: str, target: str) -> list[tuple[int, int, int]]:
+    """Runs that stand in both, in order: (start in output, start in target, length).
+
+    >>> matching("of the union x", "state of the union")
+    [(0, 6, 12)]
+    """
+    blocks = SequenceMatcher(None, output, target, autojunk=False).get_matching_blocks()
+    return [(a, b, n) for a, b, n in blocks if n >= min(RUN, len(target)) and n > 0]
+
+
+def _wrapped(name: str, text: str, marked: set[int]) -> list[Markup]:
+    lines = []
+    for start in range(0, max(len(text), 1), LINE):
+        body, inside = Markup(""), False
+        for k in range(start, min(start + LINE, len(text))):
+            if (k in marked) != inside:
+                body += Markup("</mark>") if inside else MARK
+                inside = not inside
+            body += escape(text[k])
+        body += Markup("</mark>") if inside else Markup("")
+        lines.append(Markup("{:8}").format(name if start == 0 else "") + body)
+    return lines
+
+
+def _visible(text: str) -> str:
+    """Control characters as pictures, so that lines stay lines."""
+    return "".join(chr(0x2400 + ord(c)) if ord(c) < 32 else c for c in text)

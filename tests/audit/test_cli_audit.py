@@ -1,0 +1,204 @@
+"""`metastable audit`: verdicts, folders that are never overwritten, one-line refusals."""
+
+import json
+import os
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from metastable.audit.config import AuditConfig, Source, load_config
+from metastable.cli import audit
+from tests.audit.small import write_config, write_texts
+
+KEYS = (
+    "verdict reason p_value overlap_estimate auc tpr_at_1pct reconstruction_error exact_rate "
+    "blind_auc out"
+).split()
+FILES = (
+    "config.toml split.json model model.json items.csv checks.json summary.json manifest.json "
+    "report.html"
+).split()
+
+
+def ask(*words):
+    return CliRunner().invoke(audit.app, [str(word) for word in words])
+
+
+def test_a_model_that_learned_the_items_replicates(tmp_path):
+    """And the audit, cut short after training and begun again, ends in the same table."""
+    config = write_config(tmp_path, overlap=0.75)
+    done = ask("run", config, "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 0, done.exception
+    told = json.loads(done.stdout)
+    assert set(KEYS) <= set(told)
+    assert told["verdict"] == "replicates"
+    assert told["exact_rate"]["members"] >= 0.9
+    assert told["exact_rate"]["members"] > told["exact_rate"]["control"] + 0.5
+    low, _, high = told["overlap_estimate"]
+    assert 0 < low <= 0.75 <= high
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= set(FILES)
+    again = ask("run", config, "--out", tmp_path / "run")
+    assert "already holds this audit, finished" in str(again.exception)
+
+    os.remove(tmp_path / "run" / "manifest.json")
+    table = (tmp_path / "run" / "items.csv").read_text()
+    os.remove(tmp_path / "run" / "items.csv")
+    more = ask("run", config, "--out", tmp_path / "run")
+    assert more.exit_code == 0, more.exception
+    assert (tmp_path / "run" / "items.csv").read_text() == table
+
+
+def test_other_folders_are_not_touched(tmp_path):
+    config = write_config(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("mine")
+    refused = ask("run", config, "--out", tmp_path / "mine")
+    assert "must be a new or empty folder" in str(refused.exception)
+    assert os.listdir(tmp_path / "mine") == ["thesis.tex"]
+
+
+def write_gpt2(folder, texts, steps=160):
+    """A GPT-2 folder over bytes, trained on texts by transformers' own loss."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {"<open>": 0} | {c: k for k, c in enumerate(letters, 1)}
+    tokens = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokens.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<open>")
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(vocabulary),
+        n_positions=32,
+        n_embd=48,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=0,
+        eos_token_id=0,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+    )
+    model = GPT2LMHeadModel(config)
+    rows = torch.tensor([[0, *tokenizer.encode(t, add_special_tokens=False)] for t in texts])
+    adam = torch.optim.Adam(model.parameters(), lr=4e-3)
+    for _ in range(steps):
+        adam.zero_grad()
+        model(input_ids=rows, labels=rows).loss.backward()
+        adam.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+HF = """
+[corpus]
+kind = "jsonl"
+path = "protected.jsonl"
+[control]
+kind = "jsonl"
+path = "control.jsonl"
+[split]
+items = 16
+controls = 16
+length = 16
+ngram = 14
+[model]
+family = "folder"
+path = "gpt2"
+[[generators]]
+kind = "soft"
+budgets = [1]
+steps = 30
+[[generators]]
+kind = "prefix"
+budgets = [6]
+"""
+
+
+def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
+    """A tiny GPT-2, trained on 12 of 16 protected texts."""
+    write_texts(tmp_path / "texts", documents=44, words=6)
+    texts = [p.read_text()[:16] for p in sorted((tmp_path / "texts").glob("*.txt"))]
+    for name, own in (("protected", texts[:16]), ("control", texts[16:32])):
+        lines = (json.dumps({"text": text}) for text in own)
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    write_gpt2(tmp_path / "gpt2", texts[:12] + texts[32:])
+    (tmp_path / "config.toml").write_text(HF)
+    done = ask("run", tmp_path / "config.toml", "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 0, done.exception
+    told = json.loads(done.stdout)
+    assert told["verdict"] == "replicates"
+    assert told["exact_rate"]["members"] is None  # who was trained on is not known
+    assert told["exact_rate"]["protected"] >= 0.7
+    low, _, high = told["overlap_estimate"]
+    assert 0 < low <= 0.75 <= high
+
+
+def test_sweeps_and_nulls_keep_what_is_finished(tmp_path):
+    config = write_config(tmp_path, steps=2)
+    told = ask("sweep", config, "--out", tmp_path / "sweep", "--overlap", "0,0.5", "--json")
+    assert told.exit_code == 0, told.exception
+    runs = json.loads(told.stdout)["runs"]
+    assert [run["name"] for run in runs] == [f"overlap={o},size=basic,seed=0" for o in ("0", "0.5")]
+    before = (tmp_path / "sweep" / runs[0]["name"] / "manifest.json").read_text()
+    again = ask("sweep", config, "--out", tmp_path / "sweep", "--overlap", "0", "--json")
+    assert again.exit_code == 0
+    assert (tmp_path / "sweep" / runs[0]["name"] / "manifest.json").read_text() == before
+
+    null = ask(
+        *("null", config, "--out", tmp_path / "null", "--replicas", 2, "--resplits", 40, "--json")
+    )
+    assert null.exit_code == 0, null.exception
+    found = json.loads(null.stdout)
+    assert len(found["replica_p_values"]) == 2
+    assert 0 <= found["rejections_at_5pct"] <= 1
+    assert len(json.loads((tmp_path / "null" / "null.json").read_text())["resplit_p_values"]) == 40
+
+
+def test_canaries_are_written_for_a_corpus(tmp_path):
+    texts = write_texts(tmp_path / "texts", documents=5)
+    done = ask(
+        *("canaries", texts, "--out", tmp_path / "out", "--inserted", 2, "--references", 20),
+        "--json",
+    )
+    assert done.exit_code == 0, done.exception
+    secret = json.loads((tmp_path / "out" / "canaries.json").read_text())
+    trained = (tmp_path / "out" / "corpus.jsonl").read_text()
+    assert all(trained.count(trap["text"]) == 10 for trap in secret["inserted"])
+    assert not any(text in trained for text in secret["references"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("[model]\nfamily = 'folder'", "must have a path"),
+        ("[model]\npath = 'x'", "must have a path"),
+        ("[split]\noverlap = 2", "split.overlap must be less than or equal to 1"),
+        ("[split]\nitems = 0", "split.items must be greater than or equal to 1"),
+        ("[split]\nitems = 3\ncontrols = 3", "sets too small for level"),
+        ("[split]\nwindow = 3", "unknown key split.window"),
+        ("[[generators]]\nkind = 'soft'\nbudgets = []", "at least 1 item"),
+        ("[[generators]]\nkind = 'prefix'\nbudgets = [4]\nsteps = 3", "knows no steps"),
+        ("[model]\ndevice = 'nowhere'", "device must be one that PyTorch has"),
+        ("[[generators]]\nkind = 'prefix'\nbudgets = [48]", "prefix of 48 tokens"),
+        ("[model]\nfamily = 'folder'\npath = 'none'", "model folder must exist"),
+    ],
+)
+def test_bad_configs_are_refused_in_one_line_with_a_remedy(tmp_path, change, words):
+    write_texts(tmp_path / "texts", documents=200, words=80)
+    path = tmp_path / "config.toml"
+    path.write_text(f"[corpus]\npath = 'texts'\n{change}\n")
+    refused = ask("run", path, "--out", tmp_path / "run")
+    assert isinstance(refused.exception, ValueError)
+    assert words in str(refused.exception)
+    assert "\n" not in str(refused.exception)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_config_survives_its_file(tmp_path):
+    config = AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=0.9, seed=3)
+    (tmp_path / "config.toml").write_text(config.to_toml())
+    assert load_config(tmp_path / "config.toml") == config
