@@ -1,15 +1,9 @@
 """Many small systems: the phase diagram P(⟨x_1,x_2⟩ ≥ 0.999) over time and β, against PyTorch.
 
 n = 32 tokens, 2048 samples, 90 values of β, t ≤ 30, as in the phase diagrams of arXiv:2312.10794.
-The peer is the usual script: eager PyTorch, batched, Euler steps of 0.1. Used here:
-
-- the statistics of pairs need inner products only, and these obey a closed equation: with A the
-  softmax rows of βG and M = AG, Ġ = N + Nᵀ, N_ij = M_ij − M_ii G_ij; it is small when d > n;
-- on the circle angles are enough, and with the samples along the fastest axis the sum over pairs
-  is one loop whose terms stay in registers;
-- the flow is smooth: third-order Adams–Bashforth steps of 1/4 for angles, and of 1/8 for inner
-  products (which decay twice as fast), are more accurate than Euler steps of 1/10. Single precision
-  is far below their error.
+The peer is the usual script: eager PyTorch, batched, Euler steps of 0.1. Ours is
+`metastable.flows.ensemble`, by which sweeps draw such diagrams: angles on the circle, a closed
+equation of inner products above, Adams–Bashforth steps of a quarter of the fastest time scale.
 """
 
 from __future__ import annotations
@@ -18,11 +12,11 @@ import numpy as np
 
 from benchmarks import draw as figures
 from benchmarks import timing
+from metastable.flows.ensemble import Angles, Form, Gram, flow_ensemble
 from metastable.numerics import jax, jnp
 
 TOKENS, SAMPLES, HORIZON, EVERY = 32, 2048, 30.0, 0.5
 BETAS = np.linspace(0.1, 9.0, 90)
-STEP = {2: 0.25, 128: 0.125}
 TIMES = np.arange(1, round(HORIZON / EVERY) + 1) * EVERY
 
 
@@ -31,78 +25,55 @@ def start(dim: int, samples: int, seed: int = 0) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def state(x: np.ndarray, dtype) -> jax.Array:
-    """Angles (n, samples) on the circle, inner products (samples, n, n) above."""
+def form_at(dim: int, beta: float) -> Form:
+    return (Angles if dim == 2 else Gram)(jnp.asarray(beta))
+
+
+def states(x: np.ndarray, dtype) -> list[jax.Array]:
+    """Angles (n, samples) on the circle, inner products (samples, n, n) above, in chunks."""
     if x.shape[-1] == 2:
-        return jnp.asarray(np.arctan2(x[..., 1], x[..., 0]).T, dtype)
-    return jnp.asarray(x @ x.transpose(0, 2, 1), dtype)
+        return [jnp.asarray(np.arctan2(x[..., 1], x[..., 0]).T, dtype)]
+    every = range(0, len(x), Gram.chunk)
+    parts = [x[k : k + Gram.chunk] for k in every]
+    return [jnp.asarray(part @ part.transpose(0, 2, 1), dtype) for part in parts]
 
 
-def drift(y: jax.Array, beta: jax.Array) -> jax.Array:
-    return _angles_drift(y, beta) if y.ndim == 2 else _gram_drift(y, beta)
+def near(form: Form, y: jax.Array) -> jax.Array:
+    return form.pair(y) >= 0.999
 
 
-def pair(y: jax.Array) -> jax.Array:
-    return jnp.cos(y[0] - y[1]) if y.ndim == 2 else y[:, 0, 1]
+def probabilities(parts: list[jax.Array], dim: int, betas: np.ndarray) -> np.ndarray:
+    """P(⟨x_1,x_2⟩ ≥ 0.999) at TIMES, shape (betas, times)."""
+    frames, rows = TIMES.size + 1, []
+    for beta in betas:
+        seen = [flow_ensemble(form_at(dim, beta), y, HORIZON, frames, near) for y in parts]
+        rows.append(np.concatenate(seen, axis=1).mean(1)[1:])
+    return np.array(rows)
 
 
-def _angles_drift(theta: jax.Array, beta: jax.Array) -> jax.Array:
-    cos, sin = jnp.cos(theta), jnp.sin(theta)
-    mass = along = across = jnp.zeros_like(theta)
-    for j in range(TOKENS):
-        k = jnp.exp(beta * (cos * cos[j] + sin * sin[j] - 1))
-        mass, along, across = mass + k, along + k * cos[j], across + k * sin[j]
-    return (cos * across - sin * along) / mass
-
-
-def _gram_drift(g: jax.Array, beta: jax.Array) -> jax.Array:
-    k = jnp.exp(beta * (g - 1))
-    m = (k / k.sum(-1, keepdims=True)) @ g
-    n = m - jnp.diagonal(m, axis1=1, axis2=2)[..., None] * g
-    return n + n.swapaxes(1, 2)
-
-
-def probabilities(y: jax.Array, betas: jax.Array, step: float) -> jax.Array:
-    """P(⟨x_1,x_2⟩ ≥ 0.999) at TIMES, shape (betas, times), by third-order Adams–Bashforth."""
-    inner = round(EVERY / step)
-
-    def one(beta):
-        f = lambda y: drift(y, beta)
-        # Two steps back in time by Runge–Kutta give the history that the first step needs.
-        before = _runge_kutta(f, y, -step)
-        history = f(before), f(_runge_kutta(f, before, -step))
-
-        def frame(carry, _):
-            for _ in range(inner):
-                y, (f1, f2) = carry
-                f0 = f(y)
-                carry = y + step / 12 * (23 * f0 - 16 * f1 + 5 * f2), (f0, f1)
-            return carry, jnp.mean(pair(carry[0]) >= 0.999)
-
-        return jax.lax.scan(frame, (y, history), length=TIMES.size)[1]
-
-    return jax.lax.map(one, betas)
-
-
-def _runge_kutta(f, y, h):
-    k1 = f(y)
-    k2 = f(y + h / 2 * k1)
-    k3 = f(y + h / 2 * k2)
-    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + f(y + h * k3))
-
-
-def reference(y: jax.Array, betas: jax.Array, step: float = 0.125) -> jax.Array:
+def reference(parts: list[jax.Array], dim: int, betas: np.ndarray, step: float = 0.125):
     """The same by classical Runge–Kutta in small steps."""
 
-    def one(beta):
-        def frame(y, _):
-            for _ in range(round(EVERY / step)):
-                y = _runge_kutta(lambda y: drift(y, beta), y, step)
-            return y, jnp.mean(pair(y) >= 0.999)
+    @jax.jit
+    def frame(form, y):
+        for _ in range(round(EVERY / step)):
+            k1 = form.drift(y)
+            k2 = form.drift(y + step / 2 * k1)
+            k3 = form.drift(y + step / 2 * k2)
+            y = y + step / 6 * (k1 + 2 * k2 + 2 * k3 + form.drift(y + step * k3))
+        return y, near(form, y)
 
-        return jax.lax.scan(frame, y, length=TIMES.size)[1]
-
-    return jax.lax.map(one, betas)
+    rows = []
+    for beta in betas:
+        seen = []
+        for y in parts:
+            row = []
+            for _ in TIMES:
+                y, close = frame(form_at(dim, beta), y)
+                row.append(np.asarray(close))
+            seen.append(row)
+        rows.append(np.concatenate(seen, axis=1).mean(1))
+    return np.array(rows)
 
 
 def euler_step(x, beta: float, step: float = 0.1):
@@ -133,15 +104,14 @@ def measure(quick: bool = False) -> dict:
     import torch
 
     samples = 256 if quick else SAMPLES
-    compute, exact = jax.jit(probabilities, static_argnums=2), jax.jit(reference)
     rows, summary = [], []
     for dim in (2, 128):
         x = start(dim, samples)
-        timed = jnp.asarray(BETAS[::30], jnp.float32)
-        y, tokens = state(x, jnp.float32), torch.tensor(x, dtype=torch.float32)
+        timed = BETAS[::30]
+        y, tokens = states(x, jnp.float32), torch.tensor(x, dtype=torch.float32)
         seconds = timing.race(
             {
-                "ours": lambda y=y, b=timed, h=STEP[dim]: compute(y, b, h),
+                "ours": lambda y=y, d=dim, b=timed: probabilities(y, d, b),
                 "one step": lambda t=tokens: euler_step(t, 3.0),
             },
             rounds=3,
@@ -151,9 +121,8 @@ def measure(quick: bool = False) -> dict:
         peer = seconds["one step"] * HORIZON / 0.1 * BETAS.size
         ours = seconds["ours"] * BETAS.size / timed.size
         some, checked = x[: 64 if quick else 256], np.array([0.5, 4.0])
-        tight = np.asarray(exact(state(some, jnp.float64), jnp.asarray(checked)))
-        few = jnp.asarray(checked, jnp.float32)
-        mine = np.asarray(compute(state(some, jnp.float32), few, STEP[dim]))
+        tight = reference(states(some, jnp.float64), dim, checked)
+        mine = probabilities(states(some, jnp.float32), dim, checked)
         errors = {
             name: float(np.sqrt(np.mean((p - tight) ** 2)))
             for name, p in {"ours": mine, "peer": euler_probabilities(some, checked)}.items()

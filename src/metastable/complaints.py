@@ -34,7 +34,8 @@ def one_line(error: ValidationError) -> str:
 
 
 _TAGS = frozenset(
-    "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points tokens rope "
+    "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points tokens "
+    "density_mode density_von_mises_fisher density_of_tokens rope "
     "alibi window self_attention l2_attention sinkhorn_attention multi_head kuramoto krause "
     "potential feed_forward noise block gain rescaled piecewise adaptive euler layers geodesic "
     "one many".split()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from metastable.comparison import ending, exit, motion
 from metastable.comparison.case import Case
 from metastable.comparison.citations import cite
+from metastable.comparison.densities import judge_density
 from metastable.comparison.prediction import Prediction, predict
 from metastable.comparison.verdict import Comparison, Verdict, not_applicable
 from metastable.flows import Trajectory
+from metastable.measures import Density
 
 __all__ = ["Comparison", "Prediction", "Verdict", "cite", "compare", "predict"]
 
@@ -59,6 +61,8 @@ def compare(run: Trajectory) -> Comparison:
     >>> ms.compare(run).agrees
     True
     """
+    if isinstance(run.frames[0], Density):
+        return Comparison(judge_density(run), run.clock)
     case = Case(run)
     rows = []
     for claim in CLAIMS:

@@ -12,14 +12,17 @@ import equinox as eqx
 from metastable import checks
 from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
+from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
+from metastable.flows.density import Resolution
 from metastable.flows.flow import flow
 from metastable.flows.hardmax import hardmax
 from metastable.flows.layers import layers
+from metastable.flows.meanfield import mean_field
 from metastable.flows.staircase import Merge
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Trajectory
-from metastable.measures import Points
+from metastable.measures import Density, Points
 from metastable.measures.build import build_measure
 from metastable.spec import Experiment
 from metastable.spec import flow as spec
@@ -28,12 +31,15 @@ from metastable.spec.flow import Flow
 __all__ = ["build_start", "run_experiment"]
 
 
-def build_start(experiment: Experiment) -> tuple[Points, Field]:
+def build_start(experiment: Experiment) -> tuple[Points | Density, Field]:
     """The measure and the field of a spec, checked against each other; nothing moves yet."""
     _check_size(experiment.measure, experiment.flow.frames)
     _depth(experiment.flow)
     measure = build_measure(experiment.measure)
     field = build_field(experiment.field, measure.dim)
+    if isinstance(measure, Density):
+        mean_field(field, measure.basis)  # refuses what cannot move a density
+        return measure, field
     if needs_space(field):
         measure = measure.euclidean()
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0), measure, field)
@@ -50,6 +56,13 @@ def run_experiment(
     measure, field = build_start(experiment)
     how = experiment.flow
     horizon = math.inf if how.horizon == "end" else how.horizon
+    if isinstance(measure, Density):
+        return _run_density(measure, field, horizon, how, progress)
+    if how.resolution is not None or how.handover is not None:
+        raise ValueError(
+            "flow.resolution and flow.handover are for densities; the measure is tokens: remove "
+            "them, or take a density."
+        )
     if isinstance(how.stepper, spec.LayersSpec):
         return layers(measure, field, _depth(how), how.stepper.step, frames=how.frames)
     if isinstance(how.stepper, spec.HardmaxSpec):
@@ -67,6 +80,32 @@ def run_experiment(
         seed=how.seed,
         progress=progress,
         checkpoint=None if merging else checkpoint,
+    )
+
+
+def _run_density(
+    measure: Density, field: Field, horizon: float, how: Flow, progress: bool | None
+) -> Trajectory:
+    if not isinstance(how.stepper, spec.AdaptiveSpec | None):
+        raise ValueError(
+            f'flow.stepper.kind must be "adaptive" for a density; got "{how.stepper.kind}".'
+        )
+    if how.sum != "auto" or how.check:
+        raise ValueError("flow.sum and flow.check are for tokens; the measure is a density.")
+    stepper = None
+    if how.stepper is not None:
+        pair = diffrax.Tsit5() if float(diffusion(field)) > 0 else diffrax.Dopri8()
+        stepper = Adaptive(how.stepper.rtol, how.stepper.atol, pair, how.stepper.max_steps)
+    return flow(
+        measure,
+        field,
+        horizon,
+        stepper=stepper,
+        resolution=None if how.resolution is None else Resolution(**how.resolution.model_dump()),
+        handover=how.handover,
+        frames=how.frames,
+        seed=how.seed,
+        progress=progress,
     )
 
 

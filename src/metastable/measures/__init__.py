@@ -1,5 +1,7 @@
-"""What we start from: weighted tokens on the sphere or in R^d."""
+"""What we start from: weighted tokens, a density on the sphere, or a Gaussian."""
 
+from metastable.measures.density import Density
+from metastable.measures.gaussian import Gaussian
 from metastable.measures.measure import Measure
 from metastable.measures.points import Points
 from metastable.measures.starts import (
@@ -16,6 +18,8 @@ from metastable.measures.starts import (
 )
 
 __all__ = [
+    "Density",
+    "Gaussian",
     "Measure",
     "Points",
     "caps",

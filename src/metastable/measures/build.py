@@ -7,17 +7,25 @@ from pathlib import Path
 import numpy as np
 
 from metastable.measures import starts
+from metastable.measures.density import Density
 from metastable.measures.points import Points
 from metastable.spec import measures as spec
 
 __all__ = ["build_measure"]
 
 
-def build_measure(described: spec.Measure) -> Points:
+def build_measure(described: spec.Measure) -> Points | Density:
     """The initial measure a spec describes."""
     if isinstance(described, spec.Tokens):
         return _tokens(described)
     arguments = described.model_dump(exclude={"kind"})
+    if isinstance(described, spec.DensityMode):
+        return Density.mode(**arguments)
+    if isinstance(described, spec.DensityVonMisesFisher):
+        return Density.von_mises_fisher(**arguments)
+    if isinstance(described, spec.DensityOfTokens):
+        points = starts.uniform(described.tokens, described.dim, described.seed)
+        return Density.from_points(points, described.degree)
     return getattr(starts, described.kind)(**arguments)
 
 

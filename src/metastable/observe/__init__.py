@@ -4,6 +4,7 @@ from metastable.observe.attention import attention, attention_entropy, attention
 from metastable.observe.basins import find_equilibria
 from metastable.observe.clusters import Clusters, clusters, gram_rank
 from metastable.observe.continuation import Branch, follow
+from metastable.observe.density import entropy, free_energy, peaks
 from metastable.observe.distances import (
     sinkhorn,
     sliced_wasserstein,
@@ -12,6 +13,7 @@ from metastable.observe.distances import (
 )
 from metastable.observe.energy import energy, log_potential, order_parameter
 from metastable.observe.equilibria import Equilibrium, equilibrium
+from metastable.observe.gaussian import bures_wasserstein
 from metastable.observe.geometry import (
     Hemisphere,
     Hull,
@@ -49,12 +51,15 @@ __all__ = [
     "attention",
     "attention_entropy",
     "attention_rank",
+    "bures_wasserstein",
     "clusters",
     "effective_rank",
     "energy",
+    "entropy",
     "equilibrium",
     "find_equilibria",
     "follow",
+    "free_energy",
     "gram_rank",
     "hemisphere",
     "hull",
@@ -67,6 +72,7 @@ __all__ = [
     "modes",
     "order_parameter",
     "pairwise_similarity",
+    "peaks",
     "phases",
     "plateaus",
     "power",

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metastable import checks
-from metastable.measures import Points
+from metastable.measures import Density, Points
 from metastable.numerics import jax, jnp
+from metastable.observe.density import density_power, power_between
 from metastable.observe.modes import signed_power
 from metastable.observe.pairs import carrying
 
@@ -25,7 +26,7 @@ def wasserstein(measure: Points, other: Points, order: float = 2.0) -> float:
     Math. 70, 2010): the sign change of its slope is bisected. Time O((n + m) log(n + m)).
     In other dimensions use `sliced_wasserstein` or `sinkhorn`.
 
-    >>> from metastable.measures import Points
+    >>> from metastable.measures import Density, Points
     >>> east, north = Points([[1.0, 0.0]]), Points([[0.0, 1.0]])
     >>> round(wasserstein(east, north), 6)
     1.570796
@@ -82,7 +83,7 @@ def sinkhorn(
     At least W_p, and tends to it as ε → 0; iterations grow like 1/ε. Stops when the second
     marginal is right to `tolerance` in total variation; otherwise raises. Stores nm numbers.
 
-    >>> from metastable.measures import Points
+    >>> from metastable.measures import Density, Points
     >>> round(sinkhorn(Points([[1.0, 0.0, 0.0]]), Points([[0.0, 1.0, 0.0]])), 6)
     1.570796
     """
@@ -106,14 +107,18 @@ def sinkhorn(
 
 
 def sobolev_distance(
-    measure: Points, s: float, other: Points | None = None, highest: int = 64
+    measure: Points | Density,
+    s: float,
+    other: Points | Density | None = None,
+    highest: int = 64,
 ) -> float:
     """Negative Sobolev norm ‖μ − ν‖ in H^{−s} of the sphere, ν = `other` or the uniform measure.
 
     ‖μ − ν‖² = Σ_{ℓ≥1} (1 + ℓ(ℓ+d−2))^{−s} Σ_m |μ̂_{ℓm} − ν̂_{ℓm}|², harmonics orthonormal for the
     uniform probability: the norm in which arXiv:2410.23228 follows the exit from uniform. Degrees
     above `highest` are left out. The full sum is finite for tokens iff s > (d−1)/2; what is
-    left out then falls like highest^{(d−1)/2 − s}. Cost as for `power`.
+    left out then falls like highest^{(d−1)/2 − s}. Either measure may be a `Density`. Cost as
+    for `power`.
 
     >>> from metastable.measures import polygon
     >>> round(sobolev_distance(polygon(3), s=1.0, highest=3) ** 2, 12)  # 2 / (1 + 3²)
@@ -126,14 +131,27 @@ def sobolev_distance(
             f"measure must be on the sphere for this norm; got {measure!r}. "
             "Use measure.directions()."
         )
+    degree = np.arange(1, highest + 1)
+    factors = (1.0 + degree * (degree + measure.dim - 2)) ** -s
+    return float(np.sqrt(factors @ _gap(measure, other, highest)[1:]))
+
+
+def _gap(measure: Points | Density, other: Points | Density | None, highest: int) -> np.ndarray:
+    """Power of μ − ν in each degree from 0 to `highest`."""
+    if isinstance(measure, Density):
+        return (
+            density_power(measure, highest)
+            if other is None
+            else power_between(measure, other, highest)
+        )
+    if isinstance(other, Density):
+        return power_between(other, measure, highest)
     points, weights, _ = carrying(measure)
     if other is not None:
         _check_pair(measure, other)
         places, masses, _ = carrying(other)
         points, weights = np.concatenate([points, places]), np.concatenate([weights, -masses])
-    degree = np.arange(1, highest + 1)
-    factors = (1.0 + degree * (degree + measure.dim - 2)) ** -s
-    return float(np.sqrt(factors @ signed_power(points, weights, highest)[1:]))
+    return signed_power(points, weights, highest)
 
 
 @jax.jit

@@ -11,25 +11,29 @@ from metastable.harmonics import (
     harmonic_coefficients,
     multiplicity,
 )
-from metastable.measures import Points
+from metastable.measures import Density, Points
+from metastable.observe.density import density_modes, density_power
 from metastable.observe.pairs import BLOCK, carrying
 
 __all__ = ["amplitudes", "modes", "power", "signed_power"]
 
 
-def modes(measure: Points, highest: int) -> np.ndarray:
+def modes(measure: Points | Density, highest: int) -> np.ndarray:
     """Harmonic coefficients of a measure on the circle or S², degrees 0 to `highest`.
 
     Circle: complex μ̂_k = Σ_j w_j e^{−ikθ_j}, shape (highest + 1,). S²: real μ̂_{ℓm} =
     Σ_j w_j Y_{ℓm}(x_j) at ℓ² + ℓ + m, shape ((highest + 1)²,). Conventions of
     `metastable.harmonics`. In the linear phase each grows as e^{λ_ℓ t}; on the circle the first
-    clusters of a dominant mode k sit at (2πj − arg μ̂_k)/k.
+    clusters of a dominant mode k sit at (2πj − arg μ̂_k)/k. A `Density` gives its own coefficients;
+    if zonal, the real μ̂_ℓ along √N_ℓ P_ℓ, shape (highest + 1,), in any dimension.
 
     >>> from metastable.measures import polygon
     >>> abs(modes(polygon(3), highest=3)).round(12).tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
     _check(measure, highest)
+    if isinstance(measure, Density):
+        return density_modes(measure, highest)
     points, weights, _ = carrying(measure)
     if measure.dim == 2:
         return fourier_coefficients(_angles(points), weights, degree=highest)
@@ -41,7 +45,7 @@ def modes(measure: Points, highest: int) -> np.ndarray:
     )
 
 
-def power(measure: Points, highest: int) -> np.ndarray:
+def power(measure: Points | Density, highest: int) -> np.ndarray:
     """Power of each degree 0, …, `highest` on any sphere, shape (highest + 1,).
 
     Σ_m |μ̂_{ℓm}|² = N(d,ℓ) Σ_i Σ_j w_i w_j P_ℓ(⟨x_i,x_j⟩): harmonics orthonormal for the uniform
@@ -54,11 +58,13 @@ def power(measure: Points, highest: int) -> np.ndarray:
     [1.0, 1.0, 0.0]
     """
     _check(measure, highest)
+    if isinstance(measure, Density):
+        return density_power(measure, highest)
     points, weights, _ = carrying(measure)
     return signed_power(points, weights, highest)
 
 
-def amplitudes(measure: Points, highest: int) -> np.ndarray:
+def amplitudes(measure: Points | Density, highest: int) -> np.ndarray:
     """Amplitude in [0, 1] of each degree 1, …, `highest`: √(Σ_i Σ_j w_i w_j P_ℓ(⟨x_i,x_j⟩)).
 
     |μ̂_k| on the circle; n^{−1/2} for independent uniform tokens, 1 for a single point. Rows of
@@ -97,7 +103,7 @@ def _angles(points: np.ndarray) -> np.ndarray:
     return np.arctan2(points[:, 1], points[:, 0])
 
 
-def _check(measure: Points, highest: int) -> None:
+def _check(measure: Points | Density, highest: int) -> None:
     checks.integer("highest", highest, 0)
     if not measure.on_sphere:
         raise ValueError(

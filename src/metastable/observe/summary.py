@@ -8,10 +8,15 @@ import numpy as np
 
 from metastable.fields import Field, SelfAttention, Superposition
 from metastable.flows import Trajectory
+from metastable.measures import Density
 from metastable.observe.clusters import clusters
+from metastable.observe.density import entropy, peaks
 from metastable.observe.energy import energy
+from metastable.observe.modes import amplitudes
 
 __all__ = ["attention_of", "energy_form", "energy_series", "summarize"]
+
+HARMONICS = 12  # degrees reported of a density
 
 
 def attention_of(field: Field | None) -> SelfAttention | None:
@@ -54,6 +59,10 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
     `clusters` counts by linkage at the default angle (see `clusters`). `energy_monotone` says
     whether the energy never fell (V attracts) or never rose (V = −I, repulsion) between frames,
     to 1e−11 of its size; energies are E_β itself, null where e^β overflows.
+
+    A run of a density counts the maxima of its potential as clusters, and adds the degree it
+    ended with, the entropy of its densities, and the amplitudes of the first harmonics in every
+    frame.
     """
     attention = attention_of(run.field)
     beta = None if attention is None else float(attention.beta)
@@ -66,16 +75,16 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
     if energies is not None and np.isfinite(energies).all():
         ends = [float(energies[0]), float(energies[-1])]
     counts = [
-        [float(t), clusters(frame, beta).count]
-        for t, frame in zip(run.times, run.frames, strict=True)
+        [float(t), _count(frame, beta)] for t, frame in zip(run.times, run.frames, strict=True)
     ]
+    first = run.frames[0]
     return {
         "outcome": run.outcome.name,
         "message": run.outcome.message,
         "clock": run.clock,
         "reached": float(run.times[-1]),
-        "tokens": run.frames[0].count,
-        "dim": run.frames[0].dim,
+        "tokens": None if isinstance(first, Density) else first.count,
+        "dim": first.dim,
         "beta": beta,
         "seed": seed,
         "clusters": counts,
@@ -89,6 +98,23 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
         "sum": run.statistics.get("sum"),
         "stepper": run.statistics.get("stepper"),
         "seconds": run.statistics.get("seconds"),
+        **(_of_density(run) if isinstance(first, Density) else {}),
+    }
+
+
+def _count(frame: Any, beta: float | None) -> int:
+    return peaks(frame, beta or None) if isinstance(frame, Density) else clusters(frame, beta).count
+
+
+def _of_density(run: Trajectory) -> dict[str, Any]:
+    densities = [frame for frame in run.frames if isinstance(frame, Density)]
+    return {
+        "degree": run.statistics.get("degree"),
+        "handover_time": run.statistics.get("handover_time"),
+        "entropy_first": entropy(densities[0]),
+        "entropy_last": entropy(densities[-1]),
+        "times": run.times.tolist(),
+        "amplitudes": [amplitudes(frame, HARMONICS).tolist() for frame in run.frames],
     }
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from metastable.report.figures import figures_of as figures_of
     from metastable.report.globe import draw_strip as draw_strip
     from metastable.report.hulls import draw_hulls as draw_hulls
+    from metastable.report.noise import draw_branches as draw_branches
+    from metastable.report.noise import draw_phases as draw_phases
     from metastable.report.page import Facts as Facts
     from metastable.report.page import Listing as Listing
     from metastable.report.page import Noted as Noted
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from metastable.report.page import Table as Table
     from metastable.report.page import rows_table as rows_table
     from metastable.report.page import write_page as write_page
+    from metastable.report.recurrence import draw_gradients as draw_gradients
+    from metastable.report.recurrence import draw_recall as draw_recall
     from metastable.report.runs import report_run as report_run
     from metastable.report.runs import report_runs as report_runs
     from metastable.report.series import draw_clusters as draw_clusters
@@ -35,7 +39,9 @@ _HOMES = {
     "figures": "figures_of",
     "globe": "draw_strip",
     "hulls": "draw_hulls",
+    "noise": "draw_branches draw_phases",
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
+    "recurrence": "draw_gradients draw_recall",
     "runs": "report_run report_runs",
     "series": "draw_clusters draw_energy draw_rank draw_similarity",
     "svg": "save_figure",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from metastable.flows import Trajectory
+from metastable.measures import Density
 from metastable.observe.summary import attention_of
 from metastable.report.angles import draw_angles, draw_line
+from metastable.report.densities import draw_amplitudes, draw_density, draw_maps
 from metastable.report.globe import draw_strip
 from metastable.report.hulls import draw_hulls
 from metastable.report.series import draw_clusters, draw_energy, draw_rank, draw_similarity
@@ -20,12 +22,20 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
 
     Tokens themselves first: `angles` on the circle, `sphere` on S², `hulls` (or `line` for d = 1)
     in R^d. Then, for any d, `clusters`, `energy` (self-attention on the sphere), `similarity` and
-    `rank`. A run of a single frame has no figures.
+    `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`. A run of a single
+    frame has no figures.
     """
     first = run.frames[0]
     if len(run.times) < 2:
         return {}
     figures: dict[str, Figure] = {}
+    if isinstance(first, Density):
+        flat = first.zonal or first.dim == 2
+        figures["density" if flat else "maps"] = draw_density(run) if flat else draw_maps(run)
+        figures["amplitudes"] = draw_amplitudes(run)
+        if attention_of(run.field) is not None:
+            figures["energy"] = draw_energy(run)
+        return figures
     if first.on_sphere and first.dim == 2:
         figures["angles"] = draw_angles(run)
     elif first.on_sphere and first.dim == 3:

@@ -23,8 +23,8 @@ def report_folders(folders: Sequence[Path], path: Path, title: str | None = None
         verdicts[folder] = [
             dataclasses.asdict(row) | {"source": readable(row.source)} for row in compare(run).rows
         ]
-        if run.frames[0].on_sphere:
+        if getattr(run.frames[0], "on_sphere", False):
             start = run.frames[0]
-            foretold = predict(run.field, start.dim, start.count).to_table()
+            foretold = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
             predictions[folder] = {k: v for k, v in foretold.items() if v != "–"}
     return report_runs(list(folders), path, title, verdicts, predictions)

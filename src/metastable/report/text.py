@@ -19,7 +19,8 @@ def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
     console.print(repr(run), highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     table.add_column(f"time ({run.clock} clock)", justify="right")
-    table.add_column("clusters (linkage)", justify="right")
+    counted = "maxima of the potential" if "amplitudes" in summary else "linkage"
+    table.add_column(f"clusters ({counted})", justify="right")
     for time, count in _changes(summary["clusters"]):
         table.add_row("…" if time is None else f"{time:.4g}", count)
     console.print(table)

@@ -55,11 +55,23 @@ Stepper = Annotated[
 ]
 
 
+class ResolutionSpec(Model):
+    """Harmonics of a density: how many at first, how many at most, and when to double them."""
+
+    least: Count = 32
+    most: Count | None = None
+    tail: Positive = 1e-11
+
+
 class Flow(Model):
+    """`resolution` and `handover` (a number of tokens) are for densities."""
+
     horizon: Positive | Literal["end"] = 20.0
     frames: Annotated[int, Field(ge=2, strict=True)] = 101
     seed: Seed = 0
     stepper: Stepper | None = None
+    resolution: ResolutionSpec | None = None
+    handover: Annotated[int, Field(ge=2, strict=True)] | None = None
     sum: Literal["auto", "dense"] = "auto"
     check: bool = False
 

@@ -1,4 +1,4 @@
-"""Starts: one model per way of placing tokens."""
+"""Starts: one model per way of placing tokens, or of shaping a density."""
 
 from __future__ import annotations
 
@@ -79,6 +79,39 @@ class Tokens(Model):
     positional: bool = False
 
 
+class DensityMode(Model):
+    """A density: uniform plus one harmonic, on the circle, S², or around an axis (`zonal`)."""
+
+    kind: Literal["density_mode"]
+    dim: Dim = 2
+    degree: Count
+    amplitude: Real
+    order: Annotated[int, Field(strict=True)] = 0
+    phase: Real = 0.0
+    zonal: bool | None = None
+
+
+class DensityVonMisesFisher(Model):
+    """A density ∝ e^{concentration ⟨x,centre⟩}."""
+
+    kind: Literal["density_von_mises_fisher"]
+    centre: list[Real]
+    concentration: NonNegative
+    zonal: bool | None = None
+
+
+class DensityOfTokens(Model):
+    """The harmonics, up to a degree, of independent uniform tokens."""
+
+    kind: Literal["density_of_tokens"]
+    tokens: Count
+    dim: Annotated[int, Field(ge=2, le=3, strict=True)] = 2
+    degree: Count = 32
+    seed: Seed = 0
+
+
+Densities = (DensityMode, DensityVonMisesFisher, DensityOfTokens)
+
 Measure = Annotated[
     Uniform
     | Orthogonal
@@ -88,6 +121,9 @@ Measure = Annotated[
     | Polygon
     | Simplex
     | GaussianPoints
-    | Tokens,
+    | Tokens
+    | DensityMode
+    | DensityVonMisesFisher
+    | DensityOfTokens,
     Field(discriminator="kind"),
 ]

@@ -17,7 +17,7 @@ import numpy as np
 
 from metastable import checks
 from metastable.harmonics import gegenbauer, multiplicity
-from metastable.theory.spectrum import _gegenbauer_quadrature, growth_rates, potential_rates
+from metastable.theory.spectrum import gegenbauer_quadrature, growth_rates, potential_rates
 
 __all__ = [
     "Interaction",
@@ -147,7 +147,7 @@ class ZonalGrid:
 @lru_cache(maxsize=32)
 def zonal_grid(dim: int, nodes: int) -> ZonalGrid:
     """The grid on which zonal functions of S^{d−1} are integrated, exact to degree 2n − 1."""
-    s, _ = _gegenbauer_quadrature(dim, nodes)
+    s, _ = gegenbauer_quadrature(dim, nodes)
     # Eigenvectors give the tiny weights near the poles with an absolute error only. This form is
     # relative, and on the circle stationary in the rounding of s.
     weights = 1 / ((1 - s) * (1 + s) * zonal_slopes(s, dim, nodes)[-1] ** 2)

@@ -51,8 +51,9 @@ def transition_order(
 ) -> Literal["continuous", "discontinuous"] | None:
     """How order sets in as κ rises through κ_#: "continuous" iff β ≤ β_*, for USA.
 
-    Source: arXiv:2606.05140. `None` for SA, where the global question is open: on the circle the
-    bifurcation is locally supercritical at every β tried (1 to 30), so no β_* is known.
+    Source: arXiv:2606.05140. `None` for SA, where the global question is open: the branch leaves
+    uniform towards larger κ at every β and d (`branches.first_bend`), so there is no β_*, and
+    uniform is alone below β coth β (`branches.unique_kappa`); no fold was found in between.
 
     >>> transition_order(3.0, 2, normalized=False)
     'discontinuous'

@@ -25,6 +25,7 @@ from metastable.theory.bessel import (
 __all__ = [
     "dominant_mode",
     "exit_time",
+    "gegenbauer_quadrature",
     "growth_rates",
     "log_growth_rates",
     "max_rate",
@@ -116,7 +117,7 @@ def potential_rates(
     previous = None
     nodes = modes + 32
     while nodes <= max(2048, 4 * modes):
-        s, weights = _gegenbauer_quadrature(dim, nodes)
+        s, weights = gegenbauer_quadrature(dim, nodes)
         values = np.asarray(potential(s), float)
         coefficients = np.array([p @ (weights * values) for p in _gegenbauer(s, dim, modes)])
         if previous is not None:
@@ -253,7 +254,7 @@ def _gegenbauer(s: np.ndarray, dim: int, modes: int) -> np.ndarray:
     return np.array(rows[1:])
 
 
-def _gegenbauer_quadrature(dim: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def gegenbauer_quadrature(dim: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights (sum one) for ∝ (1−s²)^{(d−3)/2}, by Golub–Welsch.
 
     `scipy.special.roots_jacobi` normalises by a Beta function that under- and overflows in the

@@ -1,0 +1,70 @@
+"""Verdicts on the run of a density."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from metastable.comparison.verdict import Verdict, judge, not_applicable
+from metastable.fields.noise import diffusion
+from metastable.flows import Trajectory
+from metastable.measures import Density
+from metastable.observe.density import density_power
+from metastable.observe.summary import attention_of, energy_series
+from metastable.theory import spectrum
+
+__all__ = ["judge_density"]
+
+SMALL = 0.02  # contrast up to which linear theory holds to a few percent
+
+
+def judge_density(run: Trajectory) -> tuple[Verdict, ...]:
+    """Mass, energy and linear growth of a run that starts as a density."""
+    densities = [frame for frame in run.frames if isinstance(frame, Density)]
+    return (_mass(densities), _energy(run), _growth(run, densities))
+
+
+def _mass(densities: list[Density]) -> Verdict:
+    worst = max((float(abs(frame.mass - 1.0)) for frame in densities), default=0.0)
+    return judge("mass is conserved", "definition", 0.0, worst, absolute=1e-13)
+
+
+def _energy(run: Trajectory) -> Verdict:
+    claim, source = "the energy is monotone", "geshkovski2023mathematical, §3"
+    attention = attention_of(run.field)
+    if attention is None or run.field is not attention or not attention.isotropic:
+        return not_applicable(claim, source, "needs one isotropic attention head and no noise")
+    series = energy_series(run)
+    assert series is not None
+    sign = -1.0 if attention.value is not None and float(attention.value) < 0 else 1.0
+    fall = float(min((sign * np.diff(series)).min(initial=0.0), 0.0)) / float(np.abs(series).max())
+    return judge(claim, source, 0.0, fall, absolute=1e-10)
+
+
+def _growth(run: Trajectory, densities: list[Density]) -> Verdict:
+    claim = "harmonics in the linear phase, relative error"
+    source = "Funk–Hecke; bruno2024emergence on the circle"
+    attention = attention_of(run.field)
+    plain = attention is not None and attention.isotropic
+    if attention is None or not plain or attention.query is not None or attention.key is not None:
+        return not_applicable(claim, source, "needs one attention head with Q = K = I, V = ±I")
+    sign = 1 if attention.value is None else float(attention.value)
+    highest = min(densities[-1].degree, 64)
+    norms = np.sqrt([density_power(frame, highest)[1:] for frame in densities])
+    small = np.flatnonzero(norms.max(axis=1) <= SMALL)
+    if abs(sign) != 1 or small.size < 2 or norms[0].max() == 0:
+        return not_applicable(claim, source, "no stretch of small contrast around uniform")
+    last = int(small[np.argmax(np.diff(np.append(small, -1)) != 1)])
+    rate = float(diffusion(run.field)) if run.field is not None else 0.0
+    rates = spectrum.growth_rates(
+        float(attention.beta),
+        densities[0].dim,
+        highest,
+        normalized=attention.normalized,
+        sign=int(sign),
+        kappa=1 / rate if rate > 0 else math.inf,
+    )
+    predicted = norms[0] * np.exp(np.minimum(rates * run.times[last], 50.0))
+    error = np.linalg.norm(norms[last] - predicted) / np.linalg.norm(predicted)
+    return judge(claim, source, 0.0, float(error), absolute=0.05)

@@ -1,0 +1,1 @@
+"""Training and control: teacher and student, sensitivities, steering."""

@@ -1,0 +1,62 @@
+"""What an experiment in learning leaves behind: facts, curves and an outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from metastable.flows.trajectory import Outcome
+
+__all__ = ["Curves", "Lesson"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves:
+    """Lines of one figure: label → (x, y). `levels` are horizontal lines."""
+
+    x: str
+    y: str
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    caption: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """The result of an experiment: facts in words and numbers, curves, and how it ended."""
+
+    name: str
+    facts: Mapping[str, Any]
+    curves: Mapping[str, Curves]
+    outcome: Outcome
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain numbers and words."""
+        lines = {
+            name: {
+                label: [np.asarray(values).tolist() for values in line]
+                for label, line in c.lines.items()
+            }
+            for name, c in self.curves.items()
+        }
+        return {
+            "lesson": self.name,
+            "outcome": self.outcome.name,
+            "message": self.outcome.message,
+            "facts": dict(self.facts),
+            "curves": lines,
+        }
+
+    def __str__(self) -> str:
+        width = max(map(len, [*self.facts, "outcome"]))
+        rows = [f"  {name:<{width}}  {_shown(value)}" for name, value in self.facts.items()]
+        return "\n".join([self.name, *rows, f"  {'outcome':<{width}}  {self.outcome}"])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

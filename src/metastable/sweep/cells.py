@@ -1,0 +1,177 @@
+"""One cell of a sweep, from its spec to its numbers: pure, with the same bits everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from metastable.fields import Field
+from metastable.fields.sums import Dense
+from metastable.flows.build import build_start, run_experiment
+from metastable.flows.ensemble import choose_form, sample_ensemble
+from metastable.flows.flow import flow
+from metastable.flows.steppers import Adaptive
+from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.measures import Points
+from metastable.numerics import jax, jnp
+from metastable.spec import Experiment
+from metastable.spec.measures import Uniform
+from metastable.spec.sweep import experiment_with
+from metastable.sweep.plan import Cell, Index, Recipe
+
+__all__ = ["BATCH", "Result", "compute", "moves_together"]
+
+BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
+SMALL = 2**14  # numbers in n² + nd: above, a cell keeps the machine busy on its own
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a cell: arrays by observable, or an outcome that says why there are none."""
+
+    index: Index
+    outcome: Outcome
+    values: dict[str, np.ndarray]
+
+
+def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Result]:
+    """Compute cells that share compiled code; a cell that fails takes no other with it."""
+    experiments = [_seeded(recipe, cell) for cell in cells]
+    runs: Sequence[Trajectory | None] = [None] * len(cells)
+    if moves_together(recipe, experiments[0]):
+        runs = _run_batch(experiments)
+    return [_result(recipe, *one) for one in zip(cells, experiments, runs, strict=True)]
+
+
+def moves_together(recipe: Recipe, experiment: Experiment) -> bool:
+    """Whether cells like this one are small enough to share a compiled call."""
+    kind = experiment.flow.stepper and experiment.flow.stepper.kind
+    start = experiment.measure
+    tokens, dim = getattr(start, "tokens", SMALL), getattr(start, "dim", 0)
+    return (
+        recipe.samples == 1
+        and kind in (None, "adaptive")
+        and tokens * (tokens + dim) <= SMALL
+        and _is_plain(experiment)
+    )
+
+
+def _is_plain(experiment: Experiment) -> bool:
+    """Attention on the sphere without noise: nothing that a compiled solve cannot carry."""
+    return getattr(experiment.field, "kind", "") in ("self_attention", "multi_head")
+
+
+def _seeded(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
+    """The experiment of a cell; its seeds are the cell's, where no axis sets them."""
+    seed = (cell.seed + sample * 0x9E3779B97F4A7C15) % 2**63  # neighbours of a seed stay apart
+    measure = experiment_with(recipe.base, cell.overrides).measure
+    own = {"flow.seed": seed}
+    # A case may replace the whole measure, with a seed of its own or without one.
+    replaced = cell.overrides.get("measure", {})
+    if "seed" in type(measure).model_fields and "seed" not in replaced:
+        own["measure.seed"] = seed
+    return experiment_with(recipe.base, own | cell.overrides)
+
+
+def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Result:
+    try:
+        values, outcome = _observe(recipe, cell, experiment, run)
+    except (ValueError, ArithmeticError, MemoryError, RuntimeError) as error:
+        # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
+        text = " ".join(str(error).split("\n---")[0].split())
+        values, outcome = {}, Outcome("error", text or type(error).__name__)
+    return Result(cell.index, outcome, values)
+
+
+def _observe(
+    recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None
+) -> tuple[dict[str, np.ndarray], Outcome]:
+    ensemble = _ensemble(recipe, experiment)
+    if ensemble is not None:
+        return ensemble, Outcome.done()
+    total: dict[str, Any] = {}
+    for sample in range(recipe.samples):
+        if run is None:
+            how = experiment if recipe.samples == 1 else _seeded(recipe, cell, sample)
+            run = run_experiment(how, progress=False)
+        if run.outcome.name == "interrupted":
+            raise KeyboardInterrupt
+        if run.outcome.name != "done":
+            return {}, run.outcome
+        if recipe.times is not None and not np.array_equal(run.times, recipe.times):
+            raise ValueError(f"the frames of a cell must be those of the plan; got {run.times}.")
+        for one in recipe.observables:
+            seen = np.asarray(one.read(run), float)
+            total[one.name] = total.get(one.name, 0.0) + seen
+        run = None
+    return {name: np.asarray(sum_ / recipe.samples) for name, sum_ in total.items()}, Outcome.done()
+
+
+def _ensemble(recipe: Recipe, experiment: Experiment) -> dict[str, np.ndarray] | None:
+    """All samples at once, where pairs of tokens tell everything that is asked for."""
+    readers = {one.name: one.ensemble for one in recipe.observables}
+    if recipe.samples == 1 or None in readers.values() or recipe.times is None:
+        return None
+    start, how = experiment.measure, experiment.flow
+    if not isinstance(start, Uniform) or how.stepper is not None or not _is_plain(experiment):
+        return None
+    field = build_start(experiment)[1]
+    form = choose_form(field, start.tokens, start.dim)
+    if form is None:
+        return None
+    observe = _READERS.setdefault(tuple(readers), _reader(readers))
+    size = recipe.samples, start.tokens, start.dim
+    seen = sample_ensemble(form, start.seed, *size, how.horizon, how.frames, observe)
+    return {name: np.asarray(values, float).mean(axis=1) for name, values in seen.items()}
+
+
+# One function for each set of observables: compiled code is found again by its identity.
+_READERS: dict[tuple[str, ...], Any] = {}
+
+
+def _reader(readers: dict[str, Any]) -> Any:
+    return lambda form, state: {name: read(form, state) for name, read in readers.items()}
+
+
+def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
+    """Runs of equal shape in one compiled call, or None for those that must be run alone."""
+    try:
+        starts = [build_start(experiment) for experiment in experiments]
+    except ValueError:
+        return [None] * len(experiments)  # alone, the bad one will say what it needs
+    structure = {jax.tree.structure(start) for start in starts}
+    shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(start)) for start in starts}
+    hows = {experiment.flow.model_copy(update={"seed": 0}) for experiment in experiments}
+    if len(structure) > 1 or len(shapes) > 1 or len(hows) > 1:
+        return [None] * len(experiments)
+    how = hows.pop()
+    padded = [*starts, *[starts[-1]] * (BATCH - len(starts))]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)
+    tolerance = (1e-9, 1e-9, 100_000)
+    if how.stepper is not None:
+        tolerance = how.stepper.rtol, how.stepper.atol, how.stepper.max_steps  # type: ignore
+    points = np.asarray(_flows(stacked, how.horizon, how.frames, tolerance))
+    times = np.linspace(0.0, how.horizon, how.frames)
+    runs: list[Trajectory | None] = []
+    for (measure, field), frames in zip(starts, points, strict=False):
+        whole = bool(np.isfinite(frames).all())  # otherwise alone, to learn how it ended
+        moved = tuple(measure.at(frame) for frame in frames)
+        clock = field.clock or "none"
+        runs.append(Trajectory(times, moved, clock, Outcome.done(), {}, field) if whole else None)
+    return runs
+
+
+@eqx.filter_jit
+def _flows(stacked: tuple[Points, Field], horizon: float, frames: int, tolerance: Any) -> Any:
+    rtol, atol, most = tolerance
+
+    def one(start: tuple[Points, Field]) -> Any:
+        stepper = Adaptive(rtol, atol, max_steps=most)
+        run = flow(*start, horizon, sum=Dense(), stepper=stepper, frames=frames)
+        return jnp.stack([frame.points for frame in run.frames])
+
+    return jax.lax.map(one, stacked)

@@ -1,0 +1,192 @@
+"""What a sweep can keep of a cell: numbers, or one number per time, by name.
+
+An observable reads a finished run. Those that need inner products of pairs only are also known
+to ensembles, where thousands of starts move at once (`metastable.flows.ensemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metastable.flows import Trajectory
+from metastable.numerics import jnp
+from metastable.observe import (
+    amplitudes,
+    clusters,
+    effective_rank,
+    kernel_modes,
+    order_parameter,
+    similarity,
+)
+from metastable.observe.summary import attention_of, energy_series
+
+__all__ = ["OBSERVABLES", "Observable", "observables_named"]
+
+DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
+HIGHEST = 40  # degree up to which the dominant harmonic is looked for
+LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
+
+
+@dataclass(frozen=True)
+class Observable:
+    """A number for each run, or for each frame of it.
+
+    - `read(run)`: a number, or an array (T,) if `per_time`.
+    - `ensemble(form, state)`: the same of one moment, for each sample; None where pairs of tokens
+      do not suffice.
+    """
+
+    name: str
+    about: str
+    read: Callable[[Trajectory], Any]
+    per_time: bool = False
+    ensemble: Callable[[Any, Any], Any] | None = None
+
+
+def observables_named(names: Any) -> tuple[Observable, ...]:
+    """Observables by name; an unknown name is refused with the list of those there are."""
+    unknown = [name for name in names if name not in OBSERVABLES]
+    if unknown:
+        raise ValueError(
+            f"observables must be among {', '.join(OBSERVABLES)}; got {unknown[0]!r}: choose one."
+        )
+    return tuple(OBSERVABLES[name] for name in names)
+
+
+def _each(function: Callable[[Any], Any]) -> Callable[[Trajectory], np.ndarray]:
+    return lambda run: np.array([float(function(frame)) for frame in run.frames])
+
+
+def _first_pair(run: Trajectory) -> np.ndarray:
+    x = run.points[:, :2]
+    x = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return (x[:, 0] * x[:, 1]).sum(-1) >= 1 - DELTA
+
+
+def _beta(run: Trajectory) -> float | None:
+    attention = attention_of(run.field)
+    return None if attention is None else float(attention.beta)
+
+
+def _energy(run: Trajectory) -> np.ndarray:
+    series = energy_series(run)
+    if series is None:
+        raise ValueError("energy needs a single self-attention on the sphere; leave it out.")
+    return series
+
+
+def _kernel_count(run: Trajectory, k: int) -> int:
+    beta = _beta(run)
+    if not beta:
+        raise ValueError("maxima of the potential need a single self-attention with beta > 0.")
+    return kernel_modes(run.frames[k], beta).count
+
+
+def _exit_frame(run: Trajectory) -> int:
+    """The first frame in which some harmonic has an amplitude above 1/2, or the last frame."""
+    for k, frame in enumerate(run.frames):
+        if amplitudes(frame, _highest(run)).max() > 0.5:
+            return k
+    return len(run.frames) - 1
+
+
+def _highest(run: Trajectory) -> int:
+    # On high spheres P_ℓ of any two tokens is noise long before degree 40, and costs n² each.
+    return HIGHEST if run.frames[0].dim <= 3 else 6
+
+
+def _dominant_mode(run: Trajectory) -> int:
+    """The largest harmonic at the moment when one leaves the linear phase."""
+    for frame in run.frames:
+        size = amplitudes(frame, _highest(run))
+        # Independent tokens begin with amplitudes near n^{−1/2}, the largest of forty near thrice.
+        if size.max() > max(LARGE, 5 / np.sqrt(frame.count)):
+            break
+    return int(size.argmax()) + 1
+
+
+def _lifetime(run: Trajectory) -> float:
+    """Time at which two clusters of the start have come within half of their first distance."""
+    gaps = np.array([_smallest_gap(np.asarray(frame.points)) for frame in run.frames])
+    below = gaps <= gaps[0] / 2
+    if not below.any():
+        return float("inf")
+    k = int(below.argmax())
+    share = (gaps[k - 1] - gaps[0] / 2) / (gaps[k - 1] - gaps[k])
+    return float(run.times[k - 1] + share * (run.times[k] - run.times[k - 1]))
+
+
+def _smallest_gap(points: np.ndarray) -> float:
+    cosines = np.clip(points @ points.T, -1, 1)
+    np.fill_diagonal(cosines, -1)
+    return float(np.arccos(cosines.max()))
+
+
+def _late_order(run: Trajectory) -> float:
+    """The mean over the second half of the frames, when a run with noise has settled."""
+    frames = run.frames[len(run.frames) // 2 :]
+    return float(np.mean([float(order_parameter(frame)) for frame in frames]))
+
+
+def _off_diagonal(gram: Any, values: Any) -> Any:
+    """Mean over the pairs i ≠ j of each sample."""
+    n = gram.shape[-1]
+    return (values.sum((1, 2)) - jnp.trace(values, axis1=1, axis2=2)) / (n * (n - 1))
+
+
+_ALL = (
+    Observable(
+        "pair_probability",
+        f"P(⟨x_1,x_2⟩ ≥ 1 − {DELTA:g})",
+        _first_pair,
+        True,
+        lambda form, y: form.pair(y) >= 1 - DELTA,
+    ),
+    Observable(
+        "near_pairs",
+        f"share of pairs with ⟨x_i,x_j⟩ ≥ 1 − {DELTA:g}",
+        _each(lambda frame: similarity(frame, DELTA).near),
+        True,
+        lambda form, y: _off_diagonal(form.gram(y), 1.0 * (form.gram(y) >= 1 - DELTA)),
+    ),
+    Observable(
+        "similarity",
+        "mean cosine of two different tokens",
+        _each(lambda frame: similarity(frame).mean),
+        True,
+        lambda form, y: _off_diagonal(form.gram(y), form.gram(y)),
+    ),
+    Observable(
+        "order",
+        "order parameter ‖Σ w x‖",
+        _each(order_parameter),
+        True,
+        lambda form, y: form.order(y),
+    ),
+    Observable(
+        "clusters",
+        "clusters by linkage",
+        lambda run: np.array([clusters(f, _beta(run)).count for f in run.frames]),
+        True,
+    ),
+    Observable("energy", "scaled interaction energy 2β exp(−β) E", _energy, True),
+    Observable("rank", "effective rank", _each(effective_rank), True),
+    Observable(
+        "first_clusters",
+        "maxima of the potential when a harmonic first exceeds 1/2",
+        lambda run: _kernel_count(run, _exit_frame(run)),
+    ),
+    Observable(
+        "last_clusters",
+        "clusters by linkage in the last frame",
+        lambda run: clusters(run.frames[-1], _beta(run)).count,
+    ),
+    Observable("dominant_mode", "degree that leaves the linear phase first", _dominant_mode),
+    Observable("late_order", "order parameter, mean of the second half", _late_order),
+    Observable("lifetime", "time until two clusters of the start halve their distance", _lifetime),
+)
+OBSERVABLES = {one.name: one for one in _ALL}

@@ -1,0 +1,79 @@
+"""The experiments as a user runs them: facts, curves, page, command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from metastable.cli.gaussian_learn import learn
+from metastable.flows.trajectory import Outcome
+from metastable.learn.lesson import Curves, Lesson
+from metastable.report.learning import draw_curves
+
+app = typer.Typer()
+app.command()(learn)
+SMALL = ["--dim", "6", "--keys", "3", "--samples", "12"]
+
+
+def ask(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_beta_from_the_command_line(tmp_path):
+    done = ask("beta", *SMALL, "--steps", 5, "--exact", "--out", tmp_path, "--json")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0 and told["outcome"] == "done" and told["out"] == str(tmp_path)
+    assert told["facts"]["layer"] == "exact, ε = 0.1"
+    assert told["facts"]["steps to 1e-12"]["Gauss–Newton"] <= 5
+    assert len(told["curves"]["loss"]["batch gradient"][0]) == 5
+    files = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {"report.html", "result.json", "loss.svg", "loss.png", "beta.svg", "beta.png"}
+    assert json.loads((tmp_path / "result.json").read_text())["facts"] == told["facts"]
+
+
+def test_matrices_resume_from_the_command_line(tmp_path):
+    words = ["matrices", *SMALL, "--batch", 4, "--epochs", 6, "--optimiser", "adam"]
+    whole = ask(*words, "--out", tmp_path / "a", "--json")
+    again = ask(*words, "--out", tmp_path / "a", "--json")
+    assert json.loads(again.stdout)["facts"] == json.loads(whole.stdout)["facts"]
+    assert (tmp_path / "a" / "checkpoint.npz").exists()
+
+
+def test_divergence_is_told_with_exit_code_1():
+    done = ask("matrices", *SMALL, "--epochs", 60, "--rate", 1e4)
+    assert done.exit_code == 1 and "diverged: The loss left every bound" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["gamma"], "what must be beta, depth, matrices, tokens or steering; got 'gamma'"),
+        (["beta", "--epochs", "3"], "--epochs does not belong to learning beta; got 3"),
+        (["matrices", "--optimiser", "magic"], "optimiser must be one of sgd, adam, levenberg"),
+    ],
+)
+def test_refusals(words, told):
+    assert told in str(ask(*words).exception)
+
+
+def test_curves_leave_zeros_out_of_the_logarithmic_panel():
+    y = np.array([1.0, 0.0, 0.01])
+    figure = draw_curves(Curves("step", "loss", {"a": (np.arange(3), y)}, {"level": 0.5}, "told"))
+    linear, log = figure.axes
+    assert linear.get_lines()[0].get_ydata().tolist() == y.tolist()
+    assert log.get_lines()[0].get_ydata().tolist() == [1.0, 0.01] and log.get_yscale() == "log"
+    assert figure.get_label() == "told"
+
+
+def test_a_lesson_prints_its_facts():
+    lesson = Lesson("short", {"rate": 0.1, "β": {"Newton": 1.0}}, {}, Outcome("done", "It is."))
+    assert str(lesson).splitlines() == [
+        "short",
+        "  rate     0.1",
+        "  β        Newton 1",
+        "  outcome  done: It is.",
+    ]

@@ -1,0 +1,213 @@
+"""The engine: the same bits by every way, failures as data, kills and interrupts without loss."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from metastable.cli import main
+from metastable.flows.build import run_experiment
+from metastable.observe import clusters, similarity
+from metastable.spec.sweep import experiment_with, load_sweep
+from metastable.sweep import cells, execute
+from metastable.sweep.plan import plan_sweep
+from metastable.sweep.status import open_sweep, status
+from metastable.sweep.store import Store
+from metastable.sweep.watch import ascii_map
+from tests.sweep.driver import pretend
+from tests.sweep.stores import SMALL, contents, small
+
+DRIVER = Path(__file__).with_name("driver.py")
+
+
+def begin(spec, store, record, *more):
+    return subprocess.Popen(
+        [sys.executable, DRIVER, spec, store, record, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    """A small sweep, computed in this process."""
+    folder = tmp_path_factory.mktemp("sweep") / "serial"
+    return folder, execute.run_sweep(small(), folder)
+
+
+def test_cells_hold_what_single_runs_give(computed):
+    folder, summary = computed
+    assert (summary.cells, summary.done, summary.failed, summary.left) == (20, 20, 0, 0)
+    data = open_sweep(folder)
+    cell = plan_sweep(small()).cell((3, 1, 1))
+    own = {"measure.seed": cell.seed, "flow.seed": cell.seed}
+    run = run_experiment(experiment_with(small().base, own | cell.overrides))
+    here = data.isel(beta=3, tokens=1, repetition=1)
+    alone = [similarity(frame).mean for frame in run.frames]
+    # The batch takes its own adaptive steps, to the same tolerance of 1e−9.
+    np.testing.assert_allclose(here["similarity"], alone, rtol=0, atol=1e-7)
+    beta = float(data["beta"][3])
+    assert float(here["last_clusters"]) == clusters(run.frames[-1], beta).count
+
+
+def test_two_processes_give_the_same_bytes(tmp_path):
+    # Two tasks, one for each process.
+    sweep = small(axes={"field.beta": {"from": 0.5, "to": 5.0, "count": 9}})
+    execute.run_sweep(sweep, tmp_path / "serial")
+    assert execute.run_sweep(sweep, tmp_path / "pool", workers=2).done == 18
+    assert contents(tmp_path / "pool") == contents(tmp_path / "serial")
+
+
+def test_a_batch_has_the_same_bits_whatever_stands_beside():
+    plan = plan_sweep(small())
+    some = [plan.cell((k, 0, 0)) for k in range(5)]
+    together = cells.compute(plan.recipe, some)
+    alone = cells.compute(plan.recipe, some[2:3])[0]
+    for name, values in alone.values.items():
+        np.testing.assert_array_equal(values, together[2].values[name])
+
+
+def test_every_cell_has_random_numbers_of_its_own():
+    """Also where a case replaces the start; a seed that the spec sets is kept."""
+    cases = {
+        "uniform": {},
+        "replaced": {"measure": {"kind": "uniform", "tokens": 4}},
+        "fixed": {"measure": {"kind": "uniform", "tokens": 4, "seed": 7}},
+    }
+    plan = plan_sweep(small(axes={"start": cases, "measure.dim": [2, 3]}))
+    seeds = {}
+    for index in plan.indices():
+        experiment = cells._seeded(plan.recipe, plan.cell(index))
+        assert experiment.measure.dim == (2, 3)[index[1]]
+        seeds.setdefault(index[0], set()).add(experiment.measure.seed)
+    assert [len(seeds[k]) for k in range(3)] == [4, 4, 1] and seeds[2] == {7}
+
+
+FAILING = {
+    "observables": ["order"],
+    "axes": {"field.value": [1.0, 30.0]},
+    "base": {
+        "measure": {"kind": "gaussian_points", "tokens": 3, "dim": 2},
+        "flow": {"horizon": 100.0, "frames": 3},
+    },
+}
+
+
+def test_failures_are_recorded_and_retried(tmp_path, monkeypatch):
+    sweep = small(**FAILING, repetitions=1)
+    summary = execute.run_sweep(sweep, tmp_path / "s")
+    assert summary.failed >= 1 and summary.done + summary.failed == 2
+    state = status(tmp_path / "s")
+    why = state["failures"]["value=30.0, repetition=0"]
+    assert why["outcome"] == "blow_up" and "Rescaled" in why["message"]
+    again = execute.run_sweep(sweep, tmp_path / "s")
+    assert (again.done, again.failed, again.skipped) == (0, 0, 2)
+    monkeypatch.setattr(execute, "compute", pretend)
+    retried = execute.run_sweep(sweep, tmp_path / "s", retry_failed=True)
+    assert (retried.done, retried.failed) == (summary.failed, 0)
+    assert status(tmp_path / "s")["failures"] == {}
+
+
+def test_killed_at_any_instant_nothing_is_lost(tmp_path, monkeypatch):
+    spec = tmp_path / "spec.toml"
+    spec.write_text(SMALL.format(count=25, repetitions=4))  # 200 cells
+    whole, store = tmp_path / "whole", tmp_path / "s"
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "compute", pretend)
+        assert execute.run_sweep(load_sweep(spec), whole).done == 200
+    kept = set()
+    for attempt in range(2):
+        record = tmp_path / f"r{attempt + 1}"
+        process = begin(spec, store, record)
+        wanted = 40 * (attempt + 1)
+        while process.poll() is None and len(_lines(record)) < wanted:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        assert not kept & _lines(record), "a cell was computed again after its done bit"
+        kept |= _marked(store)
+    last = begin(spec, store, tmp_path / "last")
+    told = last.communicate()[0]
+    assert last.returncode == 0, told
+    assert not kept & _lines(tmp_path / "last")
+    assert contents(store) == contents(whole)
+
+
+def _lines(record):
+    return set(record.read_text().splitlines()) if record.exists() else set()
+
+
+def _marked(store):
+    try:
+        done = xarray.open_zarr(store, chunks=None)["done"].values
+    except (FileNotFoundError, KeyError):
+        return set()
+    return {str(tuple(index)) for index in np.argwhere(done).tolist()}
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    spec, record = tmp_path / "spec.toml", tmp_path / "record"
+    spec.write_text(SMALL.format(count=100, repetitions=10))
+    process = begin(spec, tmp_path / "s", record)
+    while process.poll() is None and len(_lines(record)) < 100:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    told = process.communicate()[0]
+    assert process.returncode == 0 and "'interrupted': True" in told, told
+    done = len(_marked(tmp_path / "s"))
+    assert 50 <= done < 2000 and f"'done': {done}," in told
+
+
+def test_a_spent_budget_leaves_the_rest_for_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "compute", pretend)
+    short = small(count=50, budget={"seconds": 0.2})
+    first = execute.run_sweep(short, tmp_path / "s")
+    assert 0 < first.done < 200 and first.left == 200 - first.done
+    second = execute.run_sweep(small(count=50), tmp_path / "s")
+    assert second.done == first.left
+    with pytest.raises(ValueError, match=r"budget.bytes must hold the store"):
+        execute.run_sweep(small(budget={"bytes": 1000}), tmp_path / "small")
+
+
+def test_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "spec.toml").write_text(SMALL.format(count=2, repetitions=1))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(execute, "compute", pretend)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["metastable", "sweep", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    code, out, told = run("spec.toml", "--out", "s", "--json")
+    assert code == 0, told
+    summary = json.loads(out)
+    promised = {"cells", "done", "failed", "skipped", "seconds", "cells_per_second", "store"}
+    assert promised <= set(summary) and summary["done"] == summary["cells"] == 4
+    assert "4 cells of 2 compiled shapes: about" in told
+    state = json.loads(run("status", "s", "--json")[1])
+    assert (state["done"], state["left"], state["failed"]) == (4, 0, 0)
+    for words, complaint in (
+        (["spec.toml"], "--out STORE"),
+        (["status", "nowhere"], "STORE must be a sweep"),
+        (["spec.toml", "--out", "s", "--workers", "2", "--scheduler", "x"], "choose one"),
+        (["spec.toml", "--out", "s", "--workers", "-1"], "workers must be >= 0"),
+    ):
+        code, _, told = run(*words)
+        assert code == 2 and complaint in told and told.count("\n") == 1, told
+
+
+def test_the_map_so_far_is_drawn_in_letters(computed):
+    folder, _ = computed
+    with Store(folder, small()) as store:
+        drawn = ascii_map(store)
+    assert drawn.splitlines()[0].startswith("similarity from")
+    assert "█" in drawn and "?" not in drawn
