@@ -142,13 +142,13 @@ def test_uniform_loses_stability_at_the_critical_noise(dim, normalized):
 
 def test_free_energy_falls_with_noise():
     for dim in (2, 3, 8):
-        field = ms.SelfAttention(3.0, normalized=False) + ms.Noise(4.0)
-        start = Density.von_mises_fisher(np.eye(dim)[0], 1.0)
-        how = dict(frames=41, resolution=Resolution(32))
-        run = ms.flow(start, field, 2.0, **how)
+        kappa = 1.5 * float(critical_kappa(2.0, dim, normalized=False))
+        field = ms.SelfAttention(2.0, normalized=False) + ms.Noise(kappa)
+        start = Density.von_mises_fisher(np.ones(dim), 0.3)
+        run = ms.flow(start, field, 6.0, frames=41, resolution=Resolution(32 if dim != 3 else 16))
         assert run.outcome.name == "done"
         series = np.array([free_energy(frame, field) for frame in run.frames])
-        assert np.diff(series).max() < 1e-10 and series[-1] < series[0] - 0.01
+        assert np.diff(series).max() < 1e-10 and series[-1] < series[0] - 1e-3
 
 
 BETAS = np.array([50.0, 100.0, 200.0, 400.0, 800.0, 1600.0])
@@ -168,7 +168,7 @@ def test_softmax_at_large_beta_is_the_heat_equation(dim, value):
         start = Density.mode(dim, degree, 0.05)
         run = ms.flow(start, ms.SelfAttention(beta, value=value), beta * s, frames=2)
         assert run.outcome.name == "done"
-        grown = np.sqrt(power(run.frames[-1], degree) / power(start, degree))[degree]
+        grown = np.sqrt(power(run.frames[-1], degree)[degree] / power(start, degree)[degree])
         errors.append(abs(grown / np.exp(value * degree * (degree + dim - 2) * s) - 1))
     print(dim, value, slope(errors), errors)
     assert slope(errors) == pytest.approx(-1.0, abs=0.1)

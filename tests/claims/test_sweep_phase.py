@@ -10,6 +10,7 @@ from metastable.spec.sweep import Sweep
 from metastable.sweep.execute import run_sweep
 from metastable.sweep.status import open_sweep
 from metastable.theory.equiangular import phase_curve
+from tests.flows.test_ensemble import late_by
 
 pytestmark = pytest.mark.claim
 CELL, LAST = 0.1, 6.5
@@ -69,3 +70,12 @@ def test_the_contour_approaches_the_curve_as_d_grows(shifts):
     mean = {dim: float(np.nanmean(np.abs(off[wanted > 3]))) for dim, off in found.items()}
     print("mean distance in β beyond β = 3:", {dim: round(m, 4) for dim, m in mean.items()})
     assert mean[64] > 2 * mean[256] > 4 * mean[1024]
+
+
+@pytest.mark.parametrize(("dim", "stated"), [(2, 1e-3), (128, 4e-3)])
+@pytest.mark.parametrize("beta", [0.5, 4.0])
+def test_the_stated_error_of_ensembles_holds(dim, beta, stated):
+    late = late_by(dim, beta, 256, 15.0)
+    median, most = np.median(late), late.max()
+    print(f"d = {dim}, β = {beta}: late by {median:.1e} in the median, {most:.1e} at most")
+    assert len(late) > 1000 and median < stated

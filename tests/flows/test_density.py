@@ -108,7 +108,7 @@ def test_heat_equation_is_exact():
 
 def test_resolution_doubles_then_ends_then_hands_over():
     start, field = Density.mode(2, 2, 0.2), ms.SelfAttention(3.0)
-    small = Resolution(least=16, most=64)
+    small = Resolution(least=32, most=64)
     run = ms.flow(start, field, 12.0, frames=25, resolution=small)
     assert run.outcome.name == "unresolved" and 0 < run.times[-1] < 12
     assert str(run.outcome).startswith(

@@ -92,24 +92,37 @@ def test_steps_are_of_third_order():
     assert (abs(orders - 3) < 0.4).all(), orders
 
 
-@pytest.mark.parametrize("dim", [2, 128])
-def test_the_stated_error_of_the_published_diagram_holds(dim):
-    """Default steps in single precision against classical Runge–Kutta steps of 1/40 in double."""
-    near = lambda form, y: form.pair(y) >= 0.999
-    for beta in (0.5, 4.0):
-        form = choose_form(ms.SelfAttention(beta), 32, dim)
-        keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(7), s))(jnp.arange(128))
-        start = form.start(keys, 32, dim)
-        mine = np.asarray(flow_ensemble(form, start, 12.0, 81, near)).mean(1)
-        y, tight = start.astype(jnp.float64), []
-        step = jax.jit(lambda y, form=form: _classical(form, y, 0.0375))
-        for _ in range(80):
-            tight.append(np.asarray(near(form, y)).mean())
-            for _ in range(4):
-                y = step(y)
-        tight.append(np.asarray(near(form, y)).mean())
-        error = np.sqrt(np.mean((mine - tight) ** 2))
-        assert error < (2e-3 if dim == 2 else 6e-3), (beta, error)
+def late_by(dim, beta, samples=128, horizon=12.0):
+    """How late pairs come near 0.999 by default steps: |Δ log(1 − ⟨x_1,x_2⟩)|/2, one per pair seen.
+
+    1 − ⟨x_1,x_2⟩ falls as e^{−2t} there. P itself would be a blunt measure: a probability moves
+    only if a pair crosses the threshold on the other side of a frame.
+    """
+    form = choose_form(ms.SelfAttention(beta), 32, dim)
+    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(7), s))(jnp.arange(samples))
+    start = form.start(keys, 32, dim)
+    frames = round(horizon / 0.15) + 1
+    mine = np.asarray(flow_ensemble(form, start, horizon, frames, cosine), float)
+
+    @jax.jit
+    def advance(y):
+        y = jax.lax.fori_loop(0, 4, lambda _, y: _classical(form, y, 0.15 / 4), y)
+        return y, form.pair(y)
+
+    y = start.astype(jnp.float64)
+    tight = [np.asarray(form.pair(y))]
+    for _ in range(frames - 1):
+        y, seen = advance(y)
+        tight.append(np.asarray(seen))
+    tight = np.array(tight)
+    near = (tight > 0.99) & (tight < 0.9999)
+    return np.abs(np.log1p(-mine[near]) - np.log1p(-tight[near])) / 2
+
+
+def test_the_stated_error_holds():
+    """The circle, and other β, are in tests/claims/test_sweep_phase.py."""
+    late = late_by(128, 4.0)
+    assert len(late) > 1000 and np.median(late) < 4e-3
 
 
 def _classical(form, y, h):
@@ -132,11 +145,11 @@ def test_starts_have_the_law_of_uniform_tokens(dim, tokens):
 
 
 def test_samples_do_not_depend_on_their_number():
-    form = choose_form(ms.SelfAttention(2.0), 6, 5)
-    few = sample_ensemble(form, 3, 4, 6, 5, 2.0, 3, cosine)
-    many = sample_ensemble(form, 3, 150, 6, 5, 2.0, 3, cosine)
+    form = choose_form(ms.SelfAttention(2.0), 3, 4)
+    few = sample_ensemble(form, 3, 4, 3, 4, 2.0, 3, cosine)
+    many = sample_ensemble(form, 3, 132, 3, 4, 2.0, 3, cosine)
     np.testing.assert_allclose(many[:, :4], few, atol=1e-6)
-    assert many.shape == (3, 150)
+    assert many.shape == (3, 132)
 
 
 def test_other_fields_have_no_form():

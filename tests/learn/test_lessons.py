@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from metastable.cli.gaussian_learn import learn
 from metastable.flows.trajectory import Outcome
+from metastable.learn import training
 from metastable.learn.lesson import Curves, Lesson
 from metastable.report.learning import draw_curves
 
@@ -44,8 +45,19 @@ def test_matrices_resume_from_the_command_line(tmp_path):
 
 
 def test_divergence_is_told_with_exit_code_1():
-    done = ask("matrices", *SMALL, "--epochs", 60, "--rate", 1e4)
+    words = ["matrices", *SMALL, "--epochs", 60, "--rate", 1e4]
+    done = ask(*words)
     assert done.exit_code == 1 and "diverged: The loss left every bound" in done.stdout
+    assert "NaN" not in ask(*words, "--json").stdout
+
+
+def test_an_interrupt_before_the_first_look_keeps_a_lesson(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_diverged", interrupt)
+    done = ask("matrices", *SMALL, "--epochs", 2, "--json")
+    assert done.exit_code == 130 and json.loads(done.stdout)["outcome"] == "interrupted"
 
 
 @pytest.mark.parametrize(

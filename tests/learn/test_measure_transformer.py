@@ -27,9 +27,9 @@ def test_scalar_sums_equal_dense_ones():
     rng = np.random.default_rng(0)
     field = draw_field(rng, rng.normal(size=(3, 3)))
     measure = ms.Points(rng.normal(size=(300, 3)), rng.uniform(size=300) ** 8, on_sphere=False)
-    for at in (None, 2 * rng.normal(size=(20, 3))):
-        dense, fast = field.velocity(measure, at), field.velocity(measure, at, sum=ScalarSum(64))
-        assert np.abs(fast - dense).max() < 1e-12 * np.abs(dense).max()
+    at = 2 * rng.normal(size=(20, 3))
+    dense, fast = field.velocity(measure, at), field.velocity(measure, at, sum=ScalarSum(64))
+    assert np.abs(fast - dense).max() < 1e-12 * np.abs(dense).max()
     same = ms.Points(np.ones((5, 3)), on_sphere=False)
     assert np.allclose(field.velocity(same, sum=ScalarSum(1)), field.velocity(same), atol=1e-13)
 
@@ -44,7 +44,7 @@ def test_scalar_sums_refuse_rather_than_round():
 
 def test_the_network_has_the_shape_of_the_theorem():
     """d = 2, d' = 3: at most d' heads, d_k = d_v = 1, token dimension at most d + 3d'."""
-    network = MeasureTransformer.create(dim=2, outputs=3, depth=4)
+    network = MeasureTransformer.create(dim=2, outputs=3, depth=2)
     for layer in network.layers:
         heads, scalar, size = layer.query.shape
         assert heads <= 3 and size <= 2 + 3 * 3
@@ -53,8 +53,6 @@ def test_the_network_has_the_shape_of_the_theorem():
     at = np.zeros((4, 2))
     assert network(measure, at).shape == (4, 3)
     assert np.abs(network(measure, at) - network.map(measure, at)).max() < 1e-12
-    copies = ms.Points(np.repeat(measure.points, 50, axis=0), on_sphere=False)
-    assert np.abs(network(copies, at) - network(measure, at)).max() < 1e-12
 
 
 def test_the_target_is_what_it_says():
@@ -74,21 +72,16 @@ def test_the_target_is_what_it_says():
 
 def test_a_law_is_seen_through_any_number_of_tokens():
     law, first, second = jax.random.split(jax.random.key(0), 3)
-    few, many = draw_measure(law, first, 20_000), draw_measure(law, second, 40_000)
-    assert few.shape == (20_000, 1) and np.abs(many).max() <= 1
-    assert abs(few.mean() - many.mean()) < 5 / np.sqrt(20_000)
+    few, many = draw_measure(law, first, 8), draw_measure(law, second, 20_000)
+    assert few.shape == (8, 1) and np.abs(many).max() <= 1
+    again = draw_measure(law, first, 20_000)
+    assert abs(again.mean() - many.mean()) < 5 / np.sqrt(20_000)
 
 
-def test_training_lowers_the_error_and_resumes(tmp_path):
-    network = MeasureTransformer.create(dim=1, outputs=3, depth=2, hidden=8)
-    options = dict(tokens=8, batch=4, places=4, every=15)
-    whole = train_on_measures(network, steps=30, **options)
-    assert whole.validation[-1] < 0.5 * whole.losses[0]
-    result = generalization(whole.parameters, [8, 64], measures=2, places=4)
-    assert result.errors.shape == (2, 3) and np.isfinite(result.total).all()
-    again = train_on_measures(network, steps=30, checkpoint=tmp_path / "net.npz", **options)
-    resumed = train_on_measures(network, steps=30, checkpoint=tmp_path / "net.npz", **options)
-    for a, b in zip(
-        jax.tree.leaves(again.parameters), jax.tree.leaves(resumed.parameters), strict=True
-    ):
-        assert np.array_equal(a, b)
+def test_training_lowers_the_error():
+    """One layer cannot know the second moment of its context, so the error does not vanish."""
+    network = MeasureTransformer.create(dim=1, outputs=3, depth=1, hidden=8)
+    trained = train_on_measures(network, tokens=8, steps=600, batch=4, places=4)
+    assert trained.validation[-1] < 0.25 * trained.losses[0]
+    result = generalization(trained.parameters, [64], measures=4, places=16)
+    assert result.total[0] ** 2 < 0.5 * trained.losses[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,15 @@ from typing import Any
 import numpy as np
 
 from metastable import checks
-from metastable.audit.audit import MANIFEST, build_generators, cheapest, fit, prepare, run_audit
-from metastable.audit.audit import write_json as write
+from metastable.audit.audit import (
+    MANIFEST,
+    build_generators,
+    cheapest,
+    fit,
+    prepare,
+    run_audit,
+    write_json,
+)
 from metastable.audit.collect import collect, write_rows
 from metastable.audit.config import AuditConfig
 from metastable.audit.evidence import questions
@@ -50,14 +58,12 @@ def run_sweep(
     for name, one in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
-            import json
-
             told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         else:
             told = run_audit(one, place)
         kept = ("verdict", "reason", "p_value", "overlap_estimate", "auc", "exact_rate", "out")
         runs.append({"name": name} | {key: told[key] for key in kept})
-        write(folder / "sweep.json", runs)
+        write_json(folder / "sweep.json", runs)
     return {"runs": runs, "out": str(folder)}
 
 
@@ -110,5 +116,5 @@ def run_null(
         "rejections_at_5pct": float(np.mean(np.array(p_values + halves) <= 0.05)),
         "out": str(folder),
     }
-    write(folder / "null.json", told | {"resplit_p_values": halves})
+    write_json(folder / "null.json", told | {"resplit_p_values": halves})
     return told

@@ -39,6 +39,9 @@ def learn(
         int | None, typer.Option(help="Iterations, where there are no epochs.")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop early after this many looks without gain.")
+    ] = None,
     landscape: Annotated[
         bool, typer.Option("--landscape", help="Gradient and Hessian at the plateaus.")
     ] = False,
@@ -75,6 +78,7 @@ def learn(
         "epochs": epochs,
         "steps": steps,
         "rate": rate,
+        "patience": patience,
         "landscape": landscape or None,
         "seed": seed,
         "step": step,

@@ -161,12 +161,13 @@ class Tokens(Form):
 
 def choose_form(field: Field, tokens: int, dim: int) -> Form | None:
     """The cheapest form that holds this field, or None if ensembles cannot move it."""
-    if not isinstance(field, SelfAttention | MultiHead):
-        return None
-    plain = isinstance(field, SelfAttention) and field.isotropic and field.normalized
-    if plain and tokens <= FEW_TOKENS and (field.query, field.key, field.value) == (None,) * 3:
-        return Angles(field.beta) if dim == 2 else Gram(field.beta)
-    return Tokens(field, rate=_fastest_rate(field, tokens, dim))
+    if isinstance(field, SelfAttention) and field.isotropic and field.normalized:
+        identity = field.query is field.key is field.value is None
+        if identity and tokens <= FEW_TOKENS:
+            return Angles(field.beta) if dim == 2 else Gram(field.beta)
+    if isinstance(field, SelfAttention | MultiHead):
+        return Tokens(field, rate=_fastest_rate(field, tokens, dim))
+    return None
 
 
 def step_count(form: Form, spacing: float) -> int:
@@ -211,9 +212,10 @@ def sample_ensemble(
 ) -> Any:
     """`flow_ensemble` from independent uniform starts; sample s is drawn from fold_in(seed, s).
 
-    Memory does not grow with the number of samples. With the default steps the root mean square
-    error of P(⟨x_1,x_2⟩ ≥ 0.999) over the published phase diagrams (n = 32, β ≤ 9, t ≤ 30) is
-    below 2e−3 on the circle and below 6e−3 by inner products, and falls with the cube of the step.
+    Memory does not grow with the number of samples. With the default steps and the published
+    parameters (n = 32, frames 0.15 apart) the time at which a pair comes near ⟨x_1,x_2⟩ = 0.999 is
+    wrong by less than 1e−3 on the circle and 4e−3 by inner products in the median over pairs (the
+    worst of 256 pairs: 0.06 and 0.005). It falls with the cube of the step.
     """
     parts = []
     for first in range(0, samples, form.chunk):

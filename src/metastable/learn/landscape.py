@@ -74,9 +74,9 @@ def stand(loss: Callable[[Any, Any], Any], parameters: Any, data: Any, ends: int
         columns = jax.jit(jax.vmap(product, (None, None, 0)))(flat, data, jnp.eye(flat.size))
         eigenvalues = np.linalg.eigvalsh((columns + columns.T) / 2)
     else:
-        operator = LinearOperator(
-            (flat.size,) * 2, lambda v: np.asarray(product(flat, data, np.ravel(v))), dtype=float
-        )
+        matvec = lambda v: np.asarray(product(flat, data, np.ravel(v)))
+        shape = (flat.size, flat.size)
+        operator = LinearOperator(shape, matvec, dtype=float)  # pyright: ignore[reportCallIssue]
         eigenvalues = np.concatenate([_end(operator, ends, "SA"), _end(operator, ends, "LA")])
     norm = float(jnp.linalg.norm(gradient))
     highest = max(float(eigenvalues[-1]), 1e-300)

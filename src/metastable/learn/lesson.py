@@ -10,7 +10,7 @@ import numpy as np
 
 from metastable.flows.trajectory import Outcome
 
-__all__ = ["Curves", "Lesson"]
+__all__ = ["Curves", "Lesson", "at"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +36,8 @@ class Lesson:
     def to_json(self) -> dict[str, Any]:
         """Everything as plain numbers and words."""
         lines = {
-            name: {
-                label: [np.asarray(values).tolist() for values in line]
-                for label, line in c.lines.items()
-            }
-            for name, c in self.curves.items()
+            name: {label: [_plain(v) for v in line] for label, line in curves.lines.items()}
+            for name, curves in self.curves.items()
         }
         return {
             "lesson": self.name,
@@ -54,6 +51,16 @@ class Lesson:
         width = max(map(len, [*self.facts, "outcome"]))
         rows = [f"  {name:<{width}}  {_shown(value)}" for name, value in self.facts.items()]
         return "\n".join([self.name, *rows, f"  {'outcome':<{width}}  {self.outcome}"])
+
+
+def at(values: np.ndarray, place: int) -> float | None:
+    """One entry of a history, or None where a run ended before its first look."""
+    return float(values[place]) if values.size else None
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """A list; JSON has no word for what a diverged loss becomes."""
+    return [v if np.isfinite(v) else None for v in np.asarray(values).tolist()]
 
 
 def _shown(value: Any) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from metastable.flows.trajectory import Outcome
 from metastable.learn.depth import loss_and_slope
 from metastable.learn.landscape import flattest, stand
-from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.lesson import Curves, Lesson, at
 from metastable.learn.matrices import (
     epoch_losses,
     gauge_error,
@@ -160,12 +160,14 @@ def learn_matrices(
     epochs: int = 500,
     seed: int = 1,
     landscape: bool = False,
+    patience: int | None = None,
     checkpoint: str | Path | None = None,
 ) -> Lesson:
     """All of W, V, Q, K from pairs of covariances, student and teacher drawn independently.
 
     - `optimiser`: "sgd" (rate 0.1), "adam" (rate 0.01, fading out) or "levenberg"
       (Levenberg–Marquardt on all pairs at once, where an epoch is one step).
+    - `patience`: stop early after this many looks (a hundredth of the epochs each) without gain.
     - `landscape`: add gradient and Hessian spectrum at the flattest part of the curve and its end.
     """
     if optimiser not in OPTIMISERS:
@@ -191,6 +193,7 @@ def learn_matrices(
             draw=minibatches(size),
             validation=held,
             every=every,
+            patience=patience,
             checkpoint=file,
             title=f"{optimiser}, {epochs} epochs",
         )
@@ -202,14 +205,14 @@ def learn_matrices(
         "optimiser": optimiser,
         "batch": size,
         "epochs": int(met.size),
-        "first epoch's loss": float(met[0]),
-        "last epoch's loss": float(met[-1]),
-        "fell by": float(met[0] / met[-1]),
-        "validation loss": float(training.validation[-1]),
+        "first epoch's loss": at(met, 0),
+        "last epoch's loss": at(met, -1),
+        "fell by": at(met[:1] / met[-1:], 0),
+        "validation loss": at(training.validation, -1),
         "error of WV, of KᵀQ, of both": error._asdict(),
-        "seconds in steps": float(training.seconds[-1]),
+        "seconds in steps": at(training.seconds, -1),
     }
-    if landscape:
+    if landscape and training.outcome.name in ("done", "early_stop"):
         window = max(1, met.size // 25)
         plateau = flattest(met, window) if met.size > window else met.size
         here = {f"epoch {plateau}": run(plateau).parameters} if plateau < met.size else {}
@@ -223,7 +226,7 @@ def learn_matrices(
                 "training": (np.arange(1, met.size + 1), met),
                 "validation": (training.checks / blocks, training.validation),
             },
-            {"last validation": float(training.validation[-1])},
+            dict(zip(["last validation"], training.validation[-1:].tolist(), strict=False)),
             f"Learning W, V, Q and K with {optimiser}, batches of {size}.",
         )
     }

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from metastable import checks
-from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.lesson import Curves, Lesson, at
 from metastable.learn.matrices import gauge_error
 from metastable.learn.scalar import gauss_newton, scalar_loss
 from metastable.learn.steering_gaussian import bures_wasserstein, steer
@@ -67,12 +67,12 @@ def learn_tokens(
         "tokens": tokens,
         "step ε": step,
         "seed": seed,
-        "first loss": float(training.losses[0]),
-        "last loss": float(training.losses[-1]),
-        "validation loss": float(training.validation[-1]),
+        "first loss": at(training.losses, 0),
+        "last loss": at(training.losses, -1),
+        "validation loss": at(training.validation, -1),
         "error of WV, of KᵀQ, of both": error._asdict(),
         "slope of the error of β in n": slope,
-        "seconds in steps": float(training.seconds[-1]),
+        "seconds in steps": at(training.seconds, -1),
     }
     taken = np.arange(1, training.losses.size + 1)
     curves = {
@@ -142,7 +142,7 @@ def learn_steering(
         "λW/(1+λ)": effort * whole / (1 + effort),
         "action": found.action,
         "W²/(1+λ)²": (whole / (1 + effort)) ** 2,
-        "seconds in steps": float(found.training.seconds[-1]),
+        "seconds in steps": at(found.training.seconds, -1),
     }
     times = np.asarray(found.run.times)
     straight = whole * (1 - times / (1 + effort))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from metastable import checks
 from metastable.flows.progress import Bar
-from metastable.learn.incontext import Attention, InContextMap, Perceptron
+from metastable.learn.incontext import InContextMap, MultiHeadAttention, Perceptron
 from metastable.learn.scalar_sum import ScalarSum
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
@@ -47,7 +47,7 @@ class Layer(eqx.Module):
     def map(self) -> InContextMap:
         weights, biases = (self.inner, self.outer), (self.bias, self.shift)
         residual = self.inner.shape[1] == self.outer.shape[0]
-        attention = Attention.of_heads(self.query, self.key, self.value, self.output)
+        attention = MultiHeadAttention(self.query, self.key, self.value, self.output)
         return Perceptron(weights, biases, jnp.tanh, residual) @ attention
 
 
@@ -59,8 +59,8 @@ class MeasureTransformer(eqx.Module):
     at most d' heads with d_k = d_v = 1 on tokens of dimension at most d + 3d'; each F is a
     perceptron.
 
-    Source: Furuya, de Hoop, Peyré, arXiv:2408.01367, Theorem 1. The theorem bounds neither the
-    depth L nor the width of the perceptrons.
+    Source: Furuya, de Hoop, Peyré, arXiv:2408.01367, main theorem (Theorem 2.1 of E. Ponti's
+    thesis). It bounds neither the depth L nor the width of the perceptrons.
     """
 
     layers: tuple[Layer, ...]

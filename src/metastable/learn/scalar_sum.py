@@ -56,7 +56,7 @@ class ScalarSum(Sum):
         def piece(centre: Array) -> tuple[Array, Array]:
             top = jnp.max(centre * centred + kernel.column)
             logits = (centre + half * nodes)[:, None] * centred + (kernel.column - top)
-            return to_series @ (jnp.exp(logits) @ terms), top
+            return jnp.asarray(to_series) @ (jnp.exp(logits) @ terms), top
 
         centres = low + half * (2 * jnp.arange(self.pieces) + 1)
         series, tops = jax.lax.map(piece, centres)  # (pieces, 20, 1 + v), (pieces,)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.ndimage import binary_erosion
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 __all__ = ["Separation", "enclose", "separate", "sigmoid", "threshold"]
 
@@ -165,7 +165,8 @@ def _covers(
     found = []
     for flip, inside, outside in ((False, high, low), (True, low, high)):
         # A convex set around a ∉ B that meets B meets its border: the border is all we must avoid.
-        border = outside & ~binary_erosion(outside, np.ones((3, 3)), border_value=1)
+        core = np.asarray(binary_erosion(outside, np.ones((3, 3)), border_value=1), bool)
+        border = outside & ~core
         for share in SHARES:
             sets = _convex_sets(points[inside], points[border], share, random)
             sides = sum(len(r) for *_, r in sets[0])
@@ -177,14 +178,15 @@ def _covers(
         if rank < (6 if sides < CHEAP else 2):
             slabs = [_slabs(inside[owner == k], border, *one) for k, one in enumerate(sets)]
             starts = np.cumsum([0, *(len(near) for _, near, _ in slabs[:-1])])
-            yield flip, _Cover(*map(np.concatenate, zip(*slabs, strict=True)), starts, owner)
+            normals, near, far = map(np.concatenate, zip(*slabs, strict=True))
+            yield flip, _Cover(normals, near, far, starts, owner)
 
 
 def _convex_sets(
     inside: np.ndarray, outside: np.ndarray, share: float, random: np.random.Generator
 ) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], np.ndarray]:
     """Centres a with their half planes (u, r), greedily, and the set that owns each point of A."""
-    distance = cKDTree(outside).query(inside)[0]
+    distance = KDTree(outside).query(inside)[0]
     depth: list[np.ndarray] = []
     sets: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     left = np.arange(len(inside))

@@ -46,7 +46,7 @@ def load_causal(folder: str | Path) -> tuple[Hugging, Any]:
 
     with quiet():
         try:
-            model, told = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder,
                 local_files_only=True,
                 trust_remote_code=False,
@@ -56,6 +56,7 @@ def load_causal(folder: str | Path) -> tuple[Hugging, Any]:
             )
         except Exception as error:  # of safetensors, pickle, torch or transformers: all bad files
             raise ValueError(_complaint(folder, error)) from None
+    model, told = loaded
     if told["missing_keys"]:
         raise ValueError(
             f"weights in {folder} must be those of a causal language model; "

@@ -100,7 +100,7 @@ def draw_map(values: xarray.DataArray, curves: Mapping[Any, Any], data: xarray.D
     axes = np.atleast_1d(np.asarray(axes)).ravel()
     finite = values.values[np.isfinite(values.values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
-    mesh = None
+    mesh: Any = None
     for ax, panel in zip(axes, shown, strict=False):
         part = values if panel is None else values.sel({third[0]: panel})
         grid = part.transpose(y, x).values

@@ -47,7 +47,10 @@ def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """Mean of the predicted distribution of counts; √(2β) and β/√3 without the number of tokens."""
     by_dim = "dim" in values.dims
     lines: Lines = {}
-    for line in values["dim" if by_dim else "tokens"].values if values.ndim > 1 else [None]:
+    drawn: list[Any] = [None]
+    if values.ndim > 1:
+        drawn = list(values["dim" if by_dim else "tokens"].values)
+    for line in drawn:
         dim = int(line) if by_dim else _get(sweep, "measure.dim", 2)
         if dim not in (2, 3):
             continue

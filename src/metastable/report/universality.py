@@ -50,7 +50,7 @@ def draw_approximation(
     )
     promised = approximation.errors[0] * 0.75**steps
     ax.semilogy(steps, promised, "--", lw=1.0, color=OTHER, label="promised, $(3/4)^k$")
-    ax.set(xlabel="step k", ylabel="largest error on the grid", title="error after each step")
+    ax.set(xlabel="step k", ylabel="largest error on the grid", xticks=steps[::2])
     ax.set_yticks([1.0, 0.5, 0.2, 0.1, 0.05, 0.02], ["1", "0.5", "0.2", "0.1", "0.05", "0.02"])
     ax.set_ylim(0.8 * min(approximation.errors), 1.2 * approximation.errors[0])
     ax.minorticks_off()
@@ -71,7 +71,7 @@ def draw_generalization(
     """Root-mean-square error of each output against the number of tokens."""
     figure, ax = new_figure()
     for name, errors, colour in zip(names, result.errors.T, CATEGORIES, strict=False):
-        ax.loglog(result.counts, errors, "o-", ms=4, lw=1.3, color=colour, label=name)
+        ax.semilogx(result.counts, errors, "o-", ms=4, lw=1.3, color=colour, label=name)
     ax.axvline(trained, color=OTHER, lw=0.9, ls="--")
     ax.annotate(
         f"trained at n = {trained}",
@@ -83,7 +83,7 @@ def draw_generalization(
         fontsize=8.5,
     )
     ax.set(xlabel="number of tokens n", ylabel="root-mean-square error")
-    ax.set_ylim(result.errors.min() / 3, 2 * result.errors.max())
+    ax.set_ylim(0, 1.25 * result.errors.max())  # room for the names
     legend(ax, loc="upper right", ncols=len(names), columnspacing=1.0, handlelength=1.4)
     figure.set_label(
         f"Error of a transformer on measures trained at n = {trained} tokens, evaluated at other "

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Array, Float
 
 from metastable.fields import Field
 from metastable.fields.sums import Dense
@@ -19,6 +20,7 @@ from metastable.flows.trajectory import Outcome, Trajectory
 from metastable.measures import Points
 from metastable.numerics import jax, jnp
 from metastable.spec import Experiment
+from metastable.spec.flow import AdaptiveSpec
 from metastable.spec.measures import Uniform
 from metastable.spec.sweep import experiment_with
 from metastable.sweep.plan import Cell, Index, Recipe
@@ -49,12 +51,12 @@ def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Result]:
 
 def moves_together(recipe: Recipe, experiment: Experiment) -> bool:
     """Whether cells like this one are small enough to share a compiled call."""
-    kind = experiment.flow.stepper and experiment.flow.stepper.kind
-    start = experiment.measure
+    start, how = experiment.measure, experiment.flow
     tokens, dim = getattr(start, "tokens", SMALL), getattr(start, "dim", 0)
     return (
         recipe.samples == 1
-        and kind in (None, "adaptive")
+        and isinstance(how.stepper, AdaptiveSpec | None)
+        and (how.resolution, how.handover, how.check) == (None, None, False)
         and tokens * (tokens + dim) <= SMALL
         and _is_plain(experiment)
     )
@@ -125,7 +127,7 @@ def _ensemble(recipe: Recipe, experiment: Experiment) -> dict[str, np.ndarray] |
         return None
     observe = _READERS.setdefault(tuple(readers), _reader(readers))
     size = recipe.samples, start.tokens, start.dim
-    seen = sample_ensemble(form, start.seed, *size, how.horizon, how.frames, observe)
+    seen = sample_ensemble(form, start.seed, *size, float(how.horizon), how.frames, observe)
     return {name: np.asarray(values, float).mean(axis=1) for name, values in seen.items()}
 
 
@@ -145,19 +147,20 @@ def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
         return [None] * len(experiments)  # alone, the bad one will say what it needs
     structure = {jax.tree.structure(start) for start in starts}
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(start)) for start in starts}
-    hows = {experiment.flow.model_copy(update={"seed": 0}) for experiment in experiments}
+    hows = {experiment.flow.model_dump_json(exclude={"seed"}) for experiment in experiments}
     if len(structure) > 1 or len(shapes) > 1 or len(hows) > 1:
         return [None] * len(experiments)
-    how = hows.pop()
+    how = experiments[0].flow
+    horizon, stepper = float(how.horizon), how.stepper or AdaptiveSpec()
+    assert isinstance(stepper, AdaptiveSpec)
     padded = [*starts, *[starts[-1]] * (BATCH - len(starts))]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)
-    tolerance = (1e-9, 1e-9, 100_000)
-    if how.stepper is not None:
-        tolerance = how.stepper.rtol, how.stepper.atol, how.stepper.max_steps  # type: ignore
-    points = np.asarray(_flows(stacked, how.horizon, how.frames, tolerance))
-    times = np.linspace(0.0, how.horizon, how.frames)
+    solver = Adaptive(stepper.rtol, stepper.atol, max_steps=stepper.max_steps)
+    points = np.asarray(_flows(stacked, horizon, how.frames, solver))
+    times = np.linspace(0.0, horizon, how.frames)
     runs: list[Trajectory | None] = []
     for (measure, field), frames in zip(starts, points, strict=False):
+        assert isinstance(measure, Points)
         whole = bool(np.isfinite(frames).all())  # otherwise alone, to learn how it ended
         moved = tuple(measure.at(frame) for frame in frames)
         clock = field.clock or "none"
@@ -166,11 +169,10 @@ def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
 
 
 @eqx.filter_jit
-def _flows(stacked: tuple[Points, Field], horizon: float, frames: int, tolerance: Any) -> Any:
-    rtol, atol, most = tolerance
-
-    def one(start: tuple[Points, Field]) -> Any:
-        stepper = Adaptive(rtol, atol, max_steps=most)
+def _flows(
+    stacked: tuple[Points, Field], horizon: float, frames: int, stepper: Adaptive
+) -> Float[Array, "cell frame n d"]:
+    def one(start: tuple[Points, Field]) -> Array:
         run = flow(*start, horizon, sum=Dense(), stepper=stepper, frames=frames)
         return jnp.stack([frame.points for frame in run.frames])
 

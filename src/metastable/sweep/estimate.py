@@ -16,6 +16,7 @@ from metastable.sweep.plan import Plan
 __all__ = ["Estimate", "estimate"]
 
 COMPILE, OVERHEAD = 3.0, 2e-3  # seconds for each compiled shape, and for each cell
+LONG = 200.0  # taken for the length of a run that ends by itself
 GROUPS = 200  # experiments looked at; more are judged by these
 
 
@@ -60,12 +61,13 @@ def _one(plan: Plan, experiment: Experiment) -> tuple[float, float]:
     tokens = getattr(start, "tokens", None) or len(getattr(start, "points", None) or [()] * 100)
     dim, samples = getattr(start, "dim", 2), plan.sweep.samples
     frames = tokens * dim * how.frames
+    horizon = LONG if how.horizon == "end" else float(how.horizon)
     if samples > 1 and all(one.ensemble for one in plan.observables):
         width = Gram.chunk * tokens * max(tokens, dim)
-        steps = how.horizon * 2 / STEP
+        steps = horizon * 2 / STEP
         return samples * steps * tokens**2 * (2e-9 + 1e-10 * min(dim, tokens)), 8.0 * width
     # Steps of order eight, some two for each unit of time, and a few for each segment.
-    evaluations = 13 * (24 + 2 * how.horizon)
+    evaluations = 13 * (24 + 2 * horizon)
     work = samples * evaluations * dense_cost(tokens, dim) * 1e-6
     together = BATCH if moves_together(plan.recipe, experiment) else 1
     return work, 3.0 * frames * together + 16.0 * np.sqrt(tokens * dim)

@@ -15,7 +15,7 @@ import numpy as np
 
 from metastable.flows.build import build_start
 from metastable.spec import Experiment
-from metastable.spec.flow import LayersSpec
+from metastable.spec.flow import HardmaxSpec, LayersSpec, MergingSpec
 from metastable.spec.sweep import Sweep, canonical, experiment_with
 from metastable.sweep.observables import Observable, observables_named
 
@@ -142,10 +142,11 @@ def plan_sweep(sweep: Sweep) -> Plan:
     grids = {_grid(experiment) for key in sweep.axes for experiment in _along(sweep, key)}
     times = None
     if any(one.per_time for one in observables):
-        if len(grids) > 1:
+        if len(grids) > 1 or math.isinf(max(grids)[0]):
             raise ValueError(
                 "observables of time need the same frames in every cell; got axes that change "
-                "flow.horizon, flow.frames or flow.stepper: ask for observables without time."
+                "flow.horizon, flow.frames or flow.stepper, or runs that go from event to event: "
+                "ask for observables without time."
             )
         times = _times(*grids.pop())
     _, field = build_start(next(_along(sweep, next(iter(sweep.axes)))))
@@ -165,8 +166,10 @@ def _along(sweep: Sweep, key: str) -> Iterator[Experiment]:
 def _grid(experiment: Experiment) -> tuple[float, int, float]:
     """Horizon, frames, and the step of discrete depth (0 in continuous depth)."""
     how = experiment.flow
+    if isinstance(how.stepper, MergingSpec | HardmaxSpec):
+        return math.inf, how.frames, 0.0  # its frames follow its events
     step = how.stepper.step if isinstance(how.stepper, LayersSpec) else 0.0
-    return how.horizon, how.frames, step
+    return float(how.horizon), how.frames, step
 
 
 def _times(horizon: float, frames: int, step: float) -> np.ndarray:

@@ -25,6 +25,7 @@ class Watch:
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
         self.started = self.drawn = time.perf_counter()
         self.live: Any = None
+        self.progress: Any = None
 
     def __enter__(self) -> Watch:
         return self
@@ -38,7 +39,7 @@ class Watch:
         if not self.enabled or now - self.started < 2.0:
             return
         if self.live is None:
-            self._open()
+            self.live = self._open()
         rate = finished / (now - self.started)
         self.progress.update(self.task, completed=finished, rate=f"{rate:.3g} cells/s")
         if now - self.drawn > EVERY:
@@ -49,7 +50,7 @@ class Watch:
             self.live.update(Group(Text(ascii_map(self.store)), self.progress))
             self.drawn = time.perf_counter()
 
-    def _open(self) -> None:
+    def _open(self) -> Any:
         from rich.console import Console
         from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -58,8 +59,9 @@ class Watch:
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), Left())
         self.progress = Progress("sweep", *columns)
         self.task = self.progress.add_task("sweep", total=self.missing, rate="")
-        self.live = Live(self.progress, console=Console(stderr=True), transient=True)
-        self.live.start()
+        live = Live(self.progress, console=Console(stderr=True), transient=True)
+        live.start()
+        return live
 
 
 def ascii_map(store: Store) -> str:

@@ -122,7 +122,9 @@ def _attend(kernel: Kernel, values: Array, block: int) -> tuple[Array, Array]:
             logits = beta * (left @ r.T) + c
             for bias in kernel.biases:
                 logits = logits + bias(here, s)
-            new_top = jnp.maximum(top, jnp.max(logits, axis=1))
+            # The result does not depend on the maximum; its derivative would look for the logit
+            # equal to it, which a recomputation with other rounding does not hold.
+            new_top = jax.lax.stop_gradient(jnp.maximum(top, jnp.max(logits, axis=1)))
             # A row that has seen only hidden tokens has top = −∞; −∞ − (−∞) must not appear.
             safe = jnp.where(jnp.isfinite(new_top), new_top, 0.0)
             k = jnp.exp(logits - safe[:, None])

@@ -19,6 +19,8 @@ from metastable.numerics import jax, jnp
 
 __all__ = ["attention_kernel", "exponential_kernel", "log_mean_exponential", "potential_kernel"]
 
+MOST_NODES = 2000  # a quadrature of more costs seconds
+
 
 def attention_kernel(beta: float, dim: int, degree: int) -> np.ndarray:
     """c_ℓ(β)/(βc_0(β)) for ℓ = 0..degree, with its limit 1/d at β = 0, ℓ = 1; entry 0 is 0.
@@ -58,19 +60,23 @@ def log_mean_exponential(beta: float, dim: int) -> float:
 def potential_kernel(potential: Callable[[Array], Array], dim: int, degree: int) -> np.ndarray:
     """ŵ_ℓ = ∫ W(s) P_ℓ(s) dσ(s) by Gauss–Gegenbauer quadrature, P_ℓ(1) = 1; entry 0 is 0.
 
-    The absolute error is rounding in max|W|. Coefficients below it are set to 0, since the equation
-    multiplies them by ℓ². Refuses a W that twice as many nodes see differently.
+    The nodes are doubled until all coefficients settle to 1e−13 of max|W|. Smaller ones are set
+    to 0, since the equation multiplies them by ℓ².
     """
-    kernel, scale = _projected(potential, dim, degree, 2 * degree + 64)
-    finer, _ = _projected(potential, dim, degree, 4 * degree + 128)
-    change = float(np.max(np.abs(kernel - finer)))
-    if not change <= 1e-9 * scale:
-        raise ValueError(
-            "potential must be finite and smooth on [-1, 1] to move a density; its harmonics "
-            f"have not settled at degree {degree} (they change by {change:.2g}): smooth it."
-        )
-    finer[0] = 0.0
-    return np.where(np.abs(finer) > 1e-15 * scale, finer, 0.0)
+    count = 2 * degree + 64
+    kernel, scale = _projected(potential, dim, degree, count)
+    change = math.inf
+    while not change <= 1e-13 * scale:
+        if count > MOST_NODES:
+            raise ValueError(
+                "potential must be finite and smooth on [-1, 1] to move a density; its harmonics "
+                f"have not settled with {count} nodes (they change by {change:.2g}): smooth it."
+            )
+        count, before = 2 * count, kernel
+        kernel, scale = _projected(potential, dim, degree, count)
+        change = float(np.max(np.abs(kernel - before)))
+    kernel[0] = 0.0
+    return np.where(np.abs(kernel) > 1e-15 * scale, kernel, 0.0)
 
 
 def _projected(potential: Any, dim: int, degree: int, count: int) -> tuple[np.ndarray, float]:
