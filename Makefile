@@ -31,7 +31,7 @@ demo: .venv/core
 
 ## Everything that must pass: units, exact systems, properties, docstrings, examples.
 test: .venv/pretrained
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not claim'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m 'not claim'
 
 ## Style, types, and the documentation's own build.
 check: .venv/docs
@@ -42,7 +42,7 @@ check: .venv/docs
 
 ## The slow checks of theorems against runs.
 claims: .venv/pretrained
-	$(BIN)/python -m pytest -n 2 -m claim
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m claim
 
 ## Speed against peers, as ratios within one run.
 bench: .venv/dev

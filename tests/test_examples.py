@@ -14,6 +14,8 @@ SAID = {
     "03_causal": "first token moved by ",
     "04_polytope": "every hull inside the one before: True",
     "05_noise": "discontinuous above β_*",
+    "06_gaussian": "blow-up at t =",
+    "07_teacher_student": "after one Newton step",
     "09_albert": "clusters of the trained one",
     "10_long_memory": "chance is 0.125",
 }
