@@ -6,6 +6,8 @@ windward cell, Euler steps. Both are compiled; the first call of each is not cou
 
 from __future__ import annotations
 
+from typing import Any
+
 import diffrax
 import numpy as np
 
@@ -70,7 +72,7 @@ def measure(quick: bool = False) -> dict:
 
 
 def _spectral(start, field, horizon, stepper, degree):
-    how = dict(frames=2, stepper=stepper, resolution=Resolution(degree))
+    how: Any = dict(frames=2, stepper=stepper, resolution=Resolution(degree))
     return lambda: np.asarray(ms.flow(start, field, horizon, **how).frames[-1].coefficients)[
         : 3 * MODE + 1
     ]

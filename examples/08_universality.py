@@ -6,7 +6,7 @@ measures (three layers, three heads with d_k = d_v = 1) is *trained* on 32 token
 of its context, its spread about x, and W_1(μ, δ_x), and used on up to 100 000 tokens.
 
 Papers: E. Ponti's thesis, Pisa 2025, Theorem 2.2; Furuya, de Hoop, Peyré, arXiv:2408.01367.
-Time: about 40 seconds.
+Time: about 30 seconds.
 
     python examples/08_universality.py [OUT]
 """
@@ -28,7 +28,7 @@ from metastable.report.universality import draw_approximation, draw_generalizati
 fast = os.environ.get("METASTABLE_FAST") == "1"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("METASTABLE_OUT", "out"))
 tolerance, grid = (0.3, 65) if fast else (0.1, 129)
-steps, counts = (30, [32, 64]) if fast else (1000, [8, 32, 1024, 100_000])
+steps, counts = (30, [32, 64]) if fast else (800, [8, 32, 1024, 100_000])
 trained = 32
 
 
@@ -46,7 +46,7 @@ print(f"uniform error certified: at most {proof.bound:.4f}, seen {proof.seen:.4f
 network = MeasureTransformer.create(dim=1, outputs=3)
 training = train_on_measures(network, tokens=trained, steps=steps)
 print(training)
-result = generalization(training.parameters, counts, measures=6)
+result = generalization(training.parameters, counts, measures=4)
 for count, error in zip(result.counts, result.total, strict=True):
     print(f"n = {count:6d}: root-mean-square error {error:.4f}")
 

@@ -16,6 +16,7 @@ SAID = {
     "05_noise": "discontinuous above β_*",
     "06_gaussian": "blow-up at t =",
     "07_teacher_student": "after one Newton step",
+    "08_universality": "uniform error certified",
     "09_albert": "clusters of the trained one",
     "10_long_memory": "chance is 0.125",
 }

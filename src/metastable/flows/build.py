@@ -67,19 +67,19 @@ def run_experiment(
         return layers(measure, field, _depth(how), how.stepper.step, frames=how.frames)
     if isinstance(how.stepper, spec.HardmaxSpec):
         return hardmax(measure, field, horizon, frames=how.frames, radius=how.stepper.radius)
-    merging = isinstance(how.stepper, spec.MergingSpec)
+    merge = Merge(how.stepper.radius) if isinstance(how.stepper, spec.MergingSpec) else None
     return flow(
         measure,
         field,
         horizon,
         sum=Dense() if how.sum == "dense" else None,
         check=how.check,
-        merge=Merge(how.stepper.radius) if merging else None,
+        merge=merge,
         stepper=_stepper(how.stepper),
         frames=how.frames,
         seed=how.seed,
         progress=progress,
-        checkpoint=None if merging else checkpoint,
+        checkpoint=None if merge is not None else checkpoint,
     )
 
 
@@ -120,7 +120,7 @@ def needs_space(field: Field) -> bool:
 
 def _depth(how: Flow) -> int:
     """The number of layers in the horizon, 0 in continuous depth."""
-    if not isinstance(how.stepper, spec.LayersSpec):
+    if not isinstance(how.stepper, spec.LayersSpec) or how.horizon == "end":
         return 0
     step = how.stepper.step
     depth = round(how.horizon / step)

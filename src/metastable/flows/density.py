@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import diffrax
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array
 
 from metastable import checks
 from metastable.fields import Field
-from metastable.flows.exponential import Courant, Exponential, imaginary_reach
-from metastable.flows.meanfield import MeanField, mean_field
+from metastable.flows.meanfield import mean_field
 from metastable.flows.particles import flow_points, frame_times
 from metastable.flows.progress import Bar
+from metastable.flows.resolved import solve, tail_grows
 from metastable.flows.steppers import Adaptive, Fixed, evaluations_per_step
 from metastable.flows.trajectory import Outcome, Trajectory
 from metastable.measures.density import MOST, MOST_ZONAL, Density
@@ -81,8 +79,7 @@ def flow_density(
     if handover is not None:
         checks.integer("handover", handover, 2)
     times = frame_times(frames, float(horizon))
-    solve = _Solve(measure, field, stepper, resolution, float(horizon))
-    run = solve.drive(times, progress)
+    run = _Solve(measure, field, stepper, resolution, float(horizon)).drive(times, progress)
     if handover is None or run.outcome.name != "unresolved":
         return run
     return _hand_over(run, times, handover, seed, progress)
@@ -111,18 +108,6 @@ def _hand_over(
         statistics=statistics,
         field=run.field,
     )
-
-
-class _Part(NamedTuple):
-    """What one compiled call gives back."""
-
-    time: Any  # where it stopped
-    state: Any
-    stopped: Any  # because the tail grew
-    exhausted: Any  # because of the step limit
-    steps: Any
-    attempts: Any
-    step: Any  # a good length for the next step
 
 
 class _Solve:
@@ -170,7 +155,7 @@ class _Solve:
         self.state = np.pad(self.state, room)
 
     def resolved(self, state: Any) -> bool:
-        return not bool(_tail_grows(self.equation.basis, state, self.resolution.tail))
+        return not bool(tail_grows(self.equation.basis, state, self.resolution.tail))
 
     @property
     def frame(self) -> Density:
@@ -182,7 +167,7 @@ class _Solve:
         while True:
             # As arrays: numbers would be compiled in.
             numbers = (np.asarray(a) for a in (t0, t1, self.step, self.resolution.tail))
-            part = _solve(self.equation, self.stepper, self.state, *numbers)
+            part = solve(self.equation, self.stepper, self.state, *numbers)
             self.calls += 1
             self.steps += int(part.steps)
             self.attempts += int(part.attempts)
@@ -239,67 +224,6 @@ class _Solve:
         )
 
 
-def _tail_grows(basis: Any, state: Array, tail: float | Array) -> Array:
-    """Whether the last eighth of the harmonics exceeds its share of the largest."""
-    c = basis.from_real(jnp.asarray(state))
-    squares = basis.weights * jnp.abs(c) ** 2
-    last = basis.degrees > 0.875 * basis.degree
-    largest = jnp.max(jnp.where(basis.degrees > 0, squares, 0.0))
-    return jnp.max(jnp.where(last, squares, 0.0)) > tail**2 * largest
-
-
-@eqx.filter_jit
-def _solve(
-    equation: MeanField, stepper: Adaptive | Fixed, y: Any, t0: Any, t1: Any, step: Any, tail: Any
-) -> _Part:
-    basis = equation.basis
-
-    def nonlinear(t: Any, y: Array, equation: MeanField) -> Array:
-        return basis.to_real(equation.tendency(basis.from_real(y)))
-
-    def frequency(y: Array, equation: MeanField) -> Array:
-        return basis.degree * equation.speed(basis.from_real(y))
-
-    controller: Any = stepper.controller
-    if isinstance(stepper, Adaptive):
-        # Absolute errors count against the largest coefficient, so that a perturbation of 1e−9
-        # is followed as accurately as one of order one.
-        scale = basis.size(basis.from_real(y))
-        inner = diffrax.PIDController(
-            stepper.rtol,
-            stepper.atol * scale,
-            norm=lambda error: jnp.max(jnp.abs(error)),
-            dtmin=1e-14,
-            force_dtmin=False,
-        )
-        reach = imaginary_reach(stepper.solver)  # pyright: ignore[reportArgumentType]
-        controller = Courant(inner, frequency, reach)
-    solution: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(nonlinear),
-        Exponential(stepper.solver, equation.rates),  # pyright: ignore[reportArgumentType]
-        t0=t0,
-        t1=t1,
-        dt0=jnp.minimum(step, t1 - t0),
-        y0=y,
-        args=equation,
-        saveat=diffrax.SaveAt(t1=True),
-        stepsize_controller=controller,
-        max_steps=stepper.max_steps,
-        event=diffrax.Event(lambda t, y, args, **_: _tail_grows(basis, y, tail)),
-        throw=False,
-    )
-    taken = solution.stats["num_accepted_steps"]
-    return _Part(
-        time=solution.ts[-1],
-        state=solution.ys[-1],
-        stopped=solution.result == diffrax.RESULTS.event_occurred,
-        exhausted=solution.result == diffrax.RESULTS.max_steps_reached,
-        steps=taken,
-        attempts=solution.stats["num_steps"],
-        step=(solution.ts[-1] - t0) / jnp.maximum(taken, 1),
-    )
-
-
 def _check_stepper(stepper: Any, noisy: bool) -> None:
     checks.instance("stepper", stepper, (Adaptive, Fixed), "Adaptive(...) or Fixed(...)")
     pair: Any = stepper.solver
@@ -308,7 +232,8 @@ def _check_stepper(stepper: Any, noisy: bool) -> None:
             "stepper must hold an explicit Runge–Kutta pair (Dopri8, Tsit5, Heun, …) for a "
             f"density; got {type(pair).__name__}."
         )
-    if noisy and np.any(np.diff(np.asarray(pair.tableau.c)) < 0):
+    tableau: Any = pair.tableau
+    if noisy and (np.diff(np.asarray(tableau.c, float)) < 0).any():
         raise ValueError(
             "stepper must hold a pair with increasing stage times (Tsit5, Dopri5, Bosh3) for a "
             f"density with noise; got {type(pair).__name__}, whose stages would undo the diffusion."

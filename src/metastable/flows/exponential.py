@@ -52,7 +52,7 @@ class Exponential(diffrax.AbstractSolver):
             # The exponent is masked too: a stage of no weight may lie ahead in time.
             ahead = jnp.where(weights != 0, until - jnp.asarray(c), 0.0).reshape(lengths)
             grown = jnp.exp(ahead * tau * self.rates)
-            return tau * jnp.sum(weights.reshape(lengths) * grown * stages, axis=0)
+            return jnp.sum(tau * weights.reshape(lengths) * grown * stages, axis=0)
 
         def stage(i: Array, stages: Array) -> Array:
             at = jnp.asarray(c)[i]

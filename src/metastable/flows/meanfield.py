@@ -57,20 +57,19 @@ class MeanField(eqx.Module):
     @property
     def rates(self) -> Float[Array, " size"]:
         """Λ of each coefficient: the growth rates of linear theory."""
-        kernel = self.linear + sum(head.scale * head.kernel for head in self.heads)
+        kernel: Any = self.linear + sum(head.scale * head.kernel for head in self.heads)
         return self.basis.laplacian() * (kernel[self.basis.degrees] - self.diffusion)
 
     def tendency(self, coefficients: Array) -> Array:
         """−div F, the quadratic part of the equation."""
         h = coefficients.at[0].set(0.0)
         contrast = self.basis.values(h)
-        return -self.basis.divergence(
-            sum((contrast - excess) * v for excess, v in self._velocities(h))
-        )
+        flux: Any = sum((contrast - excess) * v for excess, v in self._velocities(h))
+        return -self.basis.divergence(flux)
 
     def speed(self, coefficients: Array) -> Array:
         """max|v| over the grid."""
-        v = sum(v for _, v in self._velocities(coefficients.at[0].set(0.0)))
+        v: Any = sum(v for _, v in self._velocities(coefficients.at[0].set(0.0)))
         return jnp.sqrt(jnp.max(jnp.sum(v * v, axis=0)))
 
     def _velocities(self, h: Array) -> list[tuple[Array | float, Array]]:

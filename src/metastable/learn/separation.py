@@ -83,14 +83,13 @@ def separate(
     low: np.ndarray,
     residual: np.ndarray,
     random: np.random.Generator,
-    levels: tuple[float, float] = (1 / 6, 5 / 6),
 ) -> tuple[Separation, np.ndarray]:
     """A network H ≤ 1/6 on the set `low` and ≥ 5/6 on the set `high` of a grid (Lemma 2.5).
 
     For a in one set A, half planes f_j cover the other set B without a; F_j = σ(s + t f_j) rises
     across the gap, and g_a = 1 − Σ_j F_j is large near a, small on B (Lemma 2.4). Finitely many
-    {g_a large} cover A; H = σ(s + t Σ_a σ(s_a + t_a g_a)). A is whichever of the two needs fewer
-    neurons; H is flipped if it is `low`.
+    {g_a large} cover A; H = σ(s + t Σ_a σ(s_a + t_a g_a)). Either set may play A; H is flipped if
+    it is `low`.
 
     The lemmas ask for F_j < ε/N, which guards against all N terms being largest at one place.
     Here each (s, t) of Lemma 2.3 comes from the largest and smallest sums actually met, for
@@ -122,7 +121,7 @@ def separate(
                 x0, x1 = total[outside].max(), total[inside].min()
                 if x1 - x0 < RESOLVED:
                     continue
-                s3, t3 = threshold(x0, x1, *levels)
+                s3, t3 = threshold(x0, x1, 1 / 6, 5 / 6)
                 if flip:
                     s3, t3 = -s3, -t3
                 height = sigmoid(s3 + t3 * total)

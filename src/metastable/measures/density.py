@@ -15,8 +15,7 @@ from metastable.measures.measure import Measure, Variables
 from metastable.measures.points import Points
 from metastable.measures.spectral import Basis, basis_for
 from metastable.measures.spectral.kernels import exponential_kernel
-from metastable.measures.spectral.quantiles import angles, heights
-from metastable.measures.spectral.sphere import SphereBasis
+from metastable.measures.spectral.quantiles import places
 from metastable.numerics import is_traced, jnp
 
 __all__ = ["Density", "coefficient_count"]
@@ -109,7 +108,7 @@ class Density(Measure):
         place = degree * degree + degree + order if dim == 3 and axis is None else degree
         turned = np.exp(-1j * degree * phase) if dim == 2 and axis is None else 1.0
         flat[place] = amplitude * turned
-        return cls(flat if dim == 2 and axis is None else flat.real, dim, axis)
+        return cls(flat if dim == 2 and axis is None else np.real(flat), dim, axis)
 
     @classmethod
     def von_mises_fisher(
@@ -241,6 +240,9 @@ class Density(Measure):
         tokens = checks.integer("tokens", tokens, 1)
         return self._tokens(random.uniform(size=(tokens, 2)), random)
 
+    def _tokens(self, shares: np.ndarray, random: np.random.Generator) -> Points:
+        return Points(places(self.basis, np.asarray(self.coefficients), self.axis, shares, random))
+
     def to_points(self, tokens: int) -> Points:
         """Quiet tokens: quantiles of the density, with far less noise than independent ones.
 
@@ -255,29 +257,6 @@ class Density(Measure):
             np.stack([(j + 0.5) / tokens, (j * golden) % 1.0], 1), np.random.default_rng(0)
         )
 
-    def _tokens(self, shares: np.ndarray, random: np.random.Generator) -> Points:
-        c = np.asarray(self.coefficients)
-        if self.axis is not None:
-            s = heights(c, self.dim, shares[:, 0])
-            axis = np.asarray(self.axis)
-            across = random.standard_normal((len(s), self.dim))
-            across -= np.outer(across @ axis, axis)
-            across /= np.linalg.norm(across, axis=1, keepdims=True)
-            return Points(s[:, None] * axis + np.sqrt((1 - s) * (1 + s))[:, None] * across)
-        if self.dim == 2:
-            theta = angles(c, shares[:, 0])
-            return Points(np.stack([np.cos(theta), np.sin(theta)], 1))
-        basis = self.basis
-        assert isinstance(basis, SphereBasis)
-        z = heights(c[basis.orders == 0], 3, shares[:, 0])
-        step = max(1, 2**22 // c.size)
-        parts = [
-            angles(basis.parallels(self.coefficients, z[i : i + step]), shares[i : i + step, 1])
-            for i in range(0, len(z), step)
-        ]
-        phi, r = np.concatenate(parts), np.sqrt((1 - z) * (1 + z))
-        return Points(np.stack([r * np.cos(phi), r * np.sin(phi), z], 1))
-
     @classmethod
     def to_variables(cls, frames: Sequence[Density | None]) -> Variables:
         """Coefficients (time, coefficient, part), padded with zeros, and the degree of each."""
@@ -288,8 +267,9 @@ class Density(Measure):
         for k, frame in kept:
             degrees[k] = frame.degree
             flat[k, : frame.coefficients.size] = frame.coefficients
+        parts = np.stack([np.real(flat), np.imag(flat)], -1)
         variables: Variables = {
-            "coefficients": (("time", "coefficient", "part"), np.stack([flat.real, flat.imag], -1)),
+            "coefficients": (("time", "coefficient", "part"), parts),
             "degree": (("time",), degrees),
             "density_dim": ((), np.asarray(first.dim)),
         }

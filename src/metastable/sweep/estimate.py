@@ -22,7 +22,10 @@ GROUPS = 200  # experiments looked at; more are judged by these
 
 @dataclass(frozen=True)
 class Estimate:
-    """Costs to a factor of about three: seconds on one worker, bytes of memory, bytes on disk."""
+    """Rough costs: seconds of the flows on one worker, bytes of memory, bytes on disk.
+
+    Observables and the short steps of noise are not counted: seconds may be ten times too few.
+    """
 
     cells: int
     groups: int

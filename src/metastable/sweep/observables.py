@@ -95,18 +95,24 @@ def _exit_frame(run: Trajectory) -> int:
 
 
 def _highest(run: Trajectory) -> int:
-    # On high spheres P_ℓ of any two tokens is noise long before degree 40, and costs n² each.
-    return HIGHEST if run.frames[0].dim <= 3 else 6
+    # Above S² each degree costs n² a frame; sixteen reach β = 100, where the fastest is √(2β).
+    return HIGHEST if run.frames[0].dim <= 3 else 16
 
 
 def _dominant_mode(run: Trajectory) -> int:
-    """The largest harmonic at the moment when one leaves the linear phase."""
+    """The harmonic whose power has grown most when one leaves the linear phase.
+
+    Growth since the start, not size: among forty degrees of a few hundred independent tokens one
+    is often large by chance, and does not grow.
+    """
+    first = amplitudes(run.frames[0], _highest(run)) ** 2
+    # Power 1/n each is the noise of n tokens: what has grown must stand out of it.
+    enough = max(LARGE**2, 9 / run.frames[0].count)
     for frame in run.frames:
-        size = amplitudes(frame, _highest(run))
-        # Independent tokens begin with amplitudes near n^{−1/2}, the largest of forty near thrice.
-        if size.max() > max(LARGE, 5 / np.sqrt(frame.count)):
+        grown = amplitudes(frame, _highest(run)) ** 2 - first
+        if grown.max() > enough:
             break
-    return int(size.argmax()) + 1
+    return int(grown.argmax()) + 1
 
 
 def _lifetime(run: Trajectory) -> float:

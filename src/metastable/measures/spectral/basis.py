@@ -25,17 +25,19 @@ class Basis(eqx.Module):
     tangent frame at each node, along a new first axis.
     """
 
+    # NumPy arrays that multiply JAX ones are typed Any: the stubs take the product for NumPy's.
+
     dim: eqx.AbstractVar[int]
     degree: eqx.AbstractVar[int]
 
     @property
     @abstractmethod
-    def degrees(self) -> np.ndarray:
+    def degrees(self) -> Any:
         """The degree ℓ of each coefficient."""
 
     @property
     @abstractmethod
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Any:
         """How often the square of each coefficient counts in the norm: 2 for e^{±ikθ}, else 1."""
 
     @abstractmethod
@@ -70,7 +72,7 @@ class Basis(eqx.Module):
     def measure(self, points: Any, weights: Any, axis: Any) -> Array:
         """Coefficients Σ_j w_j conj Y(x_j) of weighted points."""
 
-    def laplacian(self) -> np.ndarray:
+    def laplacian(self) -> Any:
         """ℓ(ℓ+d−2) of each coefficient."""
         return (self.degrees * (self.degrees + self.dim - 2.0)).astype(float)
 

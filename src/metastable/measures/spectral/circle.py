@@ -33,11 +33,11 @@ class CircleBasis(Basis):
         return min(powers)
 
     @property
-    def degrees(self) -> np.ndarray:
+    def degrees(self) -> Any:
         return np.arange(self.degree + 1)
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Any:
         return np.where(self.degrees > 0, 2.0, 1.0)
 
     def nodes(self, axis: Any) -> np.ndarray:

@@ -54,7 +54,7 @@ def _ratios(beta: float, dim: int, degree: int) -> np.ndarray:
 def log_mean_exponential(beta: float, dim: int) -> float:
     """log c_0(β) = log ∫ e^{βs} dσ(s): the logarithm of the potential of the uniform measure."""
     s, w = gauss(dim, 64 + int(6 * math.sqrt(abs(beta))))
-    return float(logsumexp(beta * s, b=w))
+    return float(np.asarray(logsumexp(beta * s, b=w)))
 
 
 def potential_kernel(potential: Callable[[Array], Array], dim: int, degree: int) -> np.ndarray:

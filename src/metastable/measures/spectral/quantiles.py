@@ -7,16 +7,46 @@ far better than the n^{−1/2} of independent draws.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaln
 
+from metastable.measures.spectral.basis import Basis
+from metastable.measures.spectral.sphere import SphereBasis
 from metastable.measures.spectral.zonal import polynomials, slopes
 
-__all__ = ["angles", "heights"]
+__all__ = ["angles", "heights", "places"]
 
 ROUNDS = 60  # Newton needs about five; bisection alone would need fifty
 BLOCK = 2**22  # numbers held at once
+
+
+def places(
+    basis: Basis, c: np.ndarray, axis: Any, shares: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Points (n, d) of a density that have these shares (n, 2) of its mass before them.
+
+    Circle: the first share is that below the angle. S²: that below the height, and the second that
+    of the parallel. Zonal: that below the height, in random directions around the axis.
+    """
+    if axis is not None:
+        s, axis = heights(c, basis.dim, shares[:, 0]), np.asarray(axis)
+        across = random.standard_normal((len(s), basis.dim))
+        across -= np.outer(across @ axis, axis)
+        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        return s[:, None] * axis + np.sqrt((1 - s) * (1 + s))[:, None] * across
+    if not isinstance(basis, SphereBasis):
+        theta = angles(c, shares[:, 0])
+        return np.stack([np.cos(theta), np.sin(theta)], 1)
+    z = heights(c[basis.orders == 0], 3, shares[:, 0])
+    step = max(1, BLOCK // c.size)
+    parts = [
+        angles(basis.parallels(c, z[i : i + step]), shares[i : i + step, 1])
+        for i in range(0, len(z), step)
+    ]
+    phi, r = np.concatenate(parts), np.sqrt((1 - z) * (1 + z))
+    return np.stack([r * np.cos(phi), r * np.sin(phi), z], 1)
 
 
 def angles(coefficients: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -33,7 +63,7 @@ def angles(coefficients: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def _angles(rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
     k = np.arange(1, rows.shape[1])
-    waves = 2 * rows[:, 1:] / rows[:, :1].real
+    waves = 2 * rows[:, 1:] / np.real(rows[:, :1])
 
     def density(theta: np.ndarray) -> np.ndarray:
         return 1 + np.sum((waves * np.exp(1j * k * theta[:, None])).real, axis=1)

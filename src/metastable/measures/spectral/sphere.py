@@ -51,17 +51,17 @@ class SphereBasis(Basis):
         return 2 * (-(-(3 * self.degree + 2) // 2))
 
     @property
-    def degrees(self) -> np.ndarray:
+    def degrees(self) -> Any:
         return np.repeat(np.arange(self.degree + 1), 2 * np.arange(self.degree + 1) + 1)
 
     @property
-    def orders(self) -> np.ndarray:
+    def orders(self) -> Any:
         """The order m of each coefficient."""
         place = np.arange((self.degree + 1) ** 2)
         return place - self.degrees * (self.degrees + 1)
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Any:
         return np.ones((self.degree + 1) ** 2)
 
     def nodes(self, axis: Any) -> np.ndarray:
@@ -123,11 +123,11 @@ class SphereBasis(Basis):
 
         return jax.lax.map(one, points, batch_size=BLOCK)
 
-    def parallels(self, coefficients: Array, z: np.ndarray) -> np.ndarray:
+    def parallels(self, coefficients: Any, z: np.ndarray) -> np.ndarray:
         """Fourier coefficients in longitude at heights z, shape (len(z), degree + 1)."""
         sine = np.sqrt((1 - z) * (1 + z))
         y = spherical_harmonics(np.stack([sine, np.zeros_like(z), z], axis=1), self.degree)
-        matrix = np.asarray(self._matrix(coefficients))
+        matrix = np.asarray(self._matrix(jnp.asarray(coefficients)))
         modes = np.zeros((len(z), self.degree + 1), complex)
         for m in range(self.degree + 1):
             ell = np.arange(m, self.degree + 1)

@@ -39,11 +39,11 @@ class ZonalBasis(Basis):
         return cls(dim, degree, *(jnp.asarray(table) for table in tables))
 
     @property
-    def degrees(self) -> np.ndarray:
+    def degrees(self) -> Any:
         return np.arange(self.degree + 1)
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Any:
         return np.ones(self.degree + 1)
 
     def nodes(self, axis: Any) -> np.ndarray:
@@ -71,7 +71,7 @@ class ZonalBasis(Basis):
 
     def evaluate(self, coefficients: Array, points: Array, axis: Any) -> tuple[Array, Array]:
         q, lifted = _jacobi(self.dim, self.degree), _jacobi(self.dim + 2, self.degree)
-        raised = _raise(self.dim, self.degree) * coefficients
+        raised = coefficients * jnp.asarray(_raise(self.dim, self.degree))
 
         def one(x: Array) -> tuple[Array, Array]:
             s = x @ axis
@@ -127,7 +127,9 @@ def slopes(s: np.ndarray, dim: int, degree: int) -> np.ndarray:
 @lru_cache(maxsize=64)
 def gauss(dim: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights for the heights of uniform points on S^{d−1}, weights of sum 1."""
-    nodes = eigh_tridiagonal(np.zeros(count), _jacobi(dim, count)[: count - 1], eigvals_only=True)
+    nodes: Any = eigh_tridiagonal(
+        np.zeros(count), _jacobi(dim, count)[: count - 1], eigvals_only=True
+    )
     nodes = (nodes - nodes[::-1]) / 2  # symmetric to the last bit
     # 1/Σ_ℓ q_ℓ² is accurate where the squared components of eigenvectors underflow.
     q = polynomials(nodes, dim, count - 1)
