@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, run_experiment
@@ -14,7 +15,10 @@ from metastable.manifest import write_manifest
 from metastable.observe.summary import summarize
 from metastable.spec import Experiment, load_experiment
 
-__all__ = ["load_run", "run_and_keep"]
+if TYPE_CHECKING:
+    from metastable.learn.lesson import Lesson
+
+__all__ = ["learn_and_keep", "load_run", "run_and_keep"]
 
 SPEC, FRAMES, MANIFEST, CHECKPOINT = (
     "spec.toml",
@@ -22,6 +26,7 @@ SPEC, FRAMES, MANIFEST, CHECKPOINT = (
     "manifest.json",
     "checkpoint.npz",
 )
+CHECKPOINTS = "checkpoints"  # of a lesson, which may have many trainings
 
 
 def run_and_keep(
@@ -35,7 +40,7 @@ def run_and_keep(
     started = datetime.now(UTC)
     if folder is not None:
         build_start(experiment)  # bad input is refused before anything is written
-        _claim(folder, experiment)
+        _claim(folder, experiment, lambda file: load_experiment(file, {}))
     checkpoint = None if folder is None else folder / CHECKPOINT
     run = run_experiment(experiment, progress=progress, checkpoint=checkpoint)
     seed = getattr(experiment.measure, "seed", None)
@@ -70,10 +75,31 @@ def load_run(folder: Path) -> tuple[Experiment, Trajectory, dict[str, Any]]:
     return experiment, dataclasses.replace(run, field=field), manifest
 
 
-def _claim(folder: Path, experiment: Experiment) -> None:
-    """Make the folder ours, or say why it cannot be."""
+def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
+    """Carry out a lesson and, given a folder, keep everything about it there, page included.
+
+    Folders are refused, resumed and completed as by `run_and_keep`.
+    """
+    from metastable.learn.build import run_lesson
+    from metastable.report.learning import report_lesson
+    from metastable.spec.learning import load_lesson
+
+    started = datetime.now(UTC)
+    if folder is None:
+        return run_lesson(spec)
+    _claim(folder, spec, load_lesson)
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    lesson = run_lesson(spec, folder / CHECKPOINTS)
+    report_lesson(lesson, folder)
+    described = spec.model_dump(mode="json", exclude_none=True)
+    write_manifest(folder, described, spec.digest, started, lesson.outcome, dict(lesson.facts))
+    return lesson
+
+
+def _claim(folder: Path, spec: Any, load: Callable[[Path], Any]) -> None:
+    """Make the folder ours, or say why it cannot be; `load` reads a spec of this sort."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not _same_experiment(folder, experiment):
+        if not _same(folder, spec, load):
             raise ValueError(
                 f"--out must be a new or empty folder; {folder} holds something else: choose "
                 "another, or remove it yourself."
@@ -85,12 +111,12 @@ def _claim(folder: Path, experiment: Experiment) -> None:
             )
         return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC).write_text(experiment.to_toml(), encoding="utf-8")
+    (folder / SPEC).write_text(spec.to_toml(), encoding="utf-8")
 
 
-def _same_experiment(folder: Path, experiment: Experiment) -> bool:
+def _same(folder: Path, spec: Any, load: Callable[[Path], Any]) -> bool:
     try:
-        return load_experiment(folder / SPEC, {}).digest == experiment.digest
+        return load(folder / SPEC).digest == spec.digest
     except ValueError:
         return False
 

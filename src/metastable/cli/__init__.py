@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from metastable import __version__
-from metastable.cli import audit, gaussian, inspect, runs, sweep
+from metastable.cli import audit, gaussian, inspect, learn, reproduce, runs, sweep
 
 __all__ = ["main"]
 
@@ -41,7 +41,9 @@ for command in (
     runs.compare,
     runs.report,
     sweep.sweep,
+    reproduce.reproduce,
     inspect.inspect,
+    learn.learn,
     runs.doctor,
 ):
     app.command()(command)

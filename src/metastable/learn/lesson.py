@@ -10,28 +10,59 @@ import numpy as np
 
 from metastable.flows.trajectory import Outcome
 
-__all__ = ["Curves", "Lesson", "at"]
+__all__ = ["Chart", "Curves", "Frames", "Lesson", "at"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Curves:
-    """Lines of one figure: label → (x, y). `levels` are horizontal lines."""
+    """Lines of one figure: label → (x, y). `levels` are horizontal lines.
+
+    `bars` are error bars, label → half their height. `powers` says that a law of powers is
+    expected, which is straight on two logarithmic scales.
+    """
 
     x: str
     y: str
     lines: Mapping[str, tuple[np.ndarray, np.ndarray]]
     levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
     caption: str = ""
+    bars: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    powers: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Frames:
+    """Points of the plane on their way: `places` (t, n, 2) at `times` (t,), of `classes` (n,)."""
+
+    times: np.ndarray
+    places: np.ndarray
+    classes: np.ndarray
+    caption: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """One number over two parameters: `values` (rows, columns). `lines` lie over it, as theory."""
+
+    x: str
+    y: str
+    value: str
+    columns: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
+    caption: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """The result of an experiment: facts in words and numbers, curves, and how it ended."""
+    """The result of an experiment: facts in words and numbers, curves, pictures, how it ended."""
 
     name: str
     facts: Mapping[str, Any]
     curves: Mapping[str, Curves]
     outcome: Outcome
+    pictures: Mapping[str, Frames | Chart] = dataclasses.field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain numbers and words."""

@@ -166,7 +166,7 @@ class Density(Measure):
             values = jnp.asarray(function(jnp.asarray(basis.nodes(axis))))
             if np.min(values) < 0 or not np.isfinite(values).all():
                 raise ValueError(f"function must be finite and >= 0; got {float(np.min(values))}.")
-            found = np.asarray(basis.coefficients(values))
+            found = np.asarray(_from_grid(basis, values))
             size = np.abs(found)
             kept = size > SMOOTH * size.max()
             if not kept[basis.degrees > 0.8 * degree].any():
@@ -206,7 +206,7 @@ class Density(Measure):
     @property
     def mass(self) -> Float[Array, ""]:
         """∫ dμ, by quadrature on the grid."""
-        return self.basis.mean(self.basis.values(self.coefficients))
+        return self.basis.mean(_on_grid(self.basis, self.coefficients))
 
     def at(self, points: Any) -> Float[Array, " m"]:
         """Values f(x) relative to the uniform density, at unit vectors (m, d)."""
@@ -224,7 +224,7 @@ class Density(Measure):
         0.537314720728
         """
         basis = self.resized(max(2 * self.degree, 32)).basis
-        f = basis.values(self.resized(basis.degree).coefficients)
+        f = _on_grid(basis, self.resized(basis.degree).coefficients)
         return basis.mean(f * function(jnp.asarray(basis.nodes(self.axis))))
 
     def resized(self, degree: int) -> Density:
@@ -295,6 +295,16 @@ class Density(Measure):
     def __repr__(self) -> str:
         kind = " around an axis" if self.zonal else ""
         return f"Density(on the sphere S^{self.dim - 1}{kind}, harmonics to degree {self.degree})"
+
+
+@eqx.filter_jit
+def _on_grid(basis: Basis, coefficients: Array) -> Array:
+    return basis.values(coefficients)
+
+
+@eqx.filter_jit
+def _from_grid(basis: Basis, values: Array) -> Array:
+    return basis.coefficients(values)
 
 
 @eqx.filter_jit

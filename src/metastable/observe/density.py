@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from metastable import checks
@@ -93,7 +94,7 @@ def entropy(density: Density) -> float:
     0.06463813
     """
     fine = density.resized(max(2 * density.degree, 32))
-    f = np.asarray(fine.basis.values(fine.coefficients))
+    f = np.asarray(eqx.filter_jit(fine.basis.values)(fine.coefficients))
     kept = np.where(f > 0, f, 1.0)
     return float(fine.basis.mean(jnp.asarray(kept * np.log(kept))))
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.lesson import Curves, Frames, Lesson
+from metastable.report.lesson_pictures import animate_frames, draw_chart, draw_frames
 from metastable.report.page import Facts, Picture, Section, write_page
 from metastable.report.style import CATEGORIES, INK, legend, new_figure
 from metastable.report.svg import save_figure
@@ -27,7 +28,7 @@ def draw_curves(curves: Curves) -> Figure:
     logarithm cannot show, are left out of the second, and what lies twelve decades down is cut off.
     """
     figure, axes = new_figure(1, 2, size=(8.2, 3.1))
-    powers = "tokens" in curves.x  # a law of powers is straight on two logarithmic scales
+    powers = curves.powers or "tokens" in curves.x
     for k, ax in enumerate(axes[0]):
         for j, (name, (x, y)) in enumerate(curves.lines.items()):
             x, y = np.asarray(x, float), np.asarray(y, float)
@@ -35,6 +36,9 @@ def draw_curves(curves: Curves) -> Figure:
             style = {"color": CATEGORIES[j], "ls": DASHES[j % 4], "lw": 1.5, "label": name}
             marker = {"marker": "o", "ms": 3.5} if len(x) <= 20 else {}
             ax.plot(x[shown], y[shown], **style, **marker)
+            if name in curves.bars:
+                half = np.asarray(curves.bars[name])[shown]
+                ax.errorbar(x[shown], y[shown], half, fmt="none", ecolor=CATEGORIES[j], capsize=2)
         for name, level in curves.levels.items():
             ax.axhline(level, color=INK, lw=0.9, ls=":", label=f"{name} {level:.2e}")
         ax.set(xlabel=curves.x, ylabel=curves.y if k == 0 else "")
@@ -56,6 +60,12 @@ def report_lesson(lesson: Lesson, folder: str | Path) -> Path:
         figure = draw_curves(curves)
         save_figure(figure, folder / "figures", name)
         pictures.append(Picture(figure))
+    for name, picture in lesson.pictures.items():
+        figure = draw_frames(picture) if isinstance(picture, Frames) else draw_chart(picture)
+        save_figure(figure, folder / "figures", name)
+        pictures.append(Picture(figure))
+        if isinstance(picture, Frames):
+            animate_frames(picture, folder / "figures" / f"{name}.gif")
     facts = {name: _shown(value) for name, value in lesson.facts.items()}
     page = write_page(
         folder / "report.html",

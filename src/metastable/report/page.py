@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -21,9 +23,11 @@ __all__ = [
     "Block",
     "Facts",
     "Listing",
+    "Movie",
     "Noted",
     "Picture",
     "Section",
+    "Stored",
     "Table",
     "rows_table",
     "write_page",
@@ -34,10 +38,14 @@ VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
 
 @dataclass(frozen=True)
 class Noted:
-    """A cell with a smaller line under it."""
+    """A cell with a smaller line under it; with `link`, its value leads to that place of the page.
+
+    Sections are places `#section-1`, `#section-2`, … in order.
+    """
 
     value: Any
     note: str
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,37 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A figure drawn before: the file `save_figure` wrote, with its caption.
+
+    Only files this package has written itself belong here: the SVG goes into the page as it is.
+    """
+
+    kind: ClassVar[str] = "stored"
+    file: Path
+    caption: str
+
+    @property
+    def svg(self) -> Markup:
+        # The style element makes the file follow the reader's theme; the page sees to that itself.
+        text = self.file.read_text(encoding="utf-8")
+        return Markup(re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
+
+
+@dataclass(frozen=True)
+class Movie:
+    """A moving picture (GIF), kept inside the page."""
+
+    kind: ClassVar[str] = "movie"
+    file: Path
+    caption: str
+
+    @property
+    def address(self) -> str:
+        return "data:image/gif;base64," + base64.b64encode(self.file.read_bytes()).decode()
+
+
+@dataclass(frozen=True)
 class Listing:
     """Text to keep as it is, such as a spec; folded unless `open`."""
 
@@ -88,7 +127,7 @@ class Listing:
     open: bool = False
 
 
-Block = Table | Facts | Picture | Listing | str
+Block = Table | Facts | Picture | Stored | Movie | Listing | str
 
 
 @dataclass(frozen=True)
@@ -147,7 +186,11 @@ def _environment() -> Environment:
 
 def _neighbours(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
     """Blocks in order, those of one kind that follow each other together: pictures share rows."""
-    groups = groupby(blocks, key=lambda block: getattr(block, "kind", "text"))
+    pictures = ("picture", "stored", "movie")
+    kind = lambda block: getattr(block, "kind", "text")
+    groups = groupby(
+        blocks, key=lambda block: "picture" if kind(block) in pictures else kind(block)
+    )
     return [(kind, list(items)) for kind, items in groups]
 
 

@@ -1,0 +1,50 @@
+// Where the picture stands in time, and how it moves on.
+
+const LINEAR_SECONDS = 16; // one pass over the whole axis at speed 1
+const DECADES_A_SECOND = 0.5;
+const LOG_SECONDS = 24;
+
+export class Playhead {
+  constructor() {
+    this.clock = "linear";
+    this.speed = 1;
+    this.playing = false;
+    this.place = 0;
+    this.first = 0;
+    this.known = 0; // the last place there is a frame for
+    this.last = 1; // where the axis ends
+  }
+
+  /** The axis of an album; a live run has an end of its own that it is still to reach. */
+  fit(album, expectedEnd) {
+    const places = album.places(this.clock);
+    if (!places.length) return;
+    this.first = Number.isFinite(places[0]) ? places[0] : 0;
+    this.known = places.at(-1);
+    if (!Number.isFinite(this.known)) this.known = this.first;
+    const end = Number.isFinite(expectedEnd) ? expectedEnd : this.known;
+    this.last = Math.max(end, this.known, this.first + 1e-9);
+    this.place = Math.min(Math.max(this.place, this.first), this.known);
+  }
+
+  advance(seconds) {
+    if (!this.playing) return;
+    const span = this.last - this.first;
+    const pace =
+      this.clock === "log" ? Math.max(DECADES_A_SECOND, span / LOG_SECONDS) : span / LINEAR_SECONDS;
+    this.place = Math.min(this.known, this.place + seconds * this.speed * pace);
+  }
+
+  get share() {
+    return (this.place - this.first) / (this.last - this.first);
+  }
+
+  seek(share) {
+    const place = this.first + share * (this.last - this.first);
+    this.place = Math.min(this.known, Math.max(this.first, place));
+  }
+
+  get atKnownEnd() {
+    return this.place >= this.known;
+  }
+}

@@ -1,0 +1,63 @@
+"""What an entry found: verdict rows, figures, moving pictures, remarks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metastable.comparison.verdict import AGREE, DISAGREE, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Finding", "holds"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """The outcome of one entry.
+
+    The first row is the claim as the document states it; rows about its correction and its limits
+    follow. Each figure's label is its caption. A movie is a function that writes a GIF of at most
+    so many frames to a path.
+    """
+
+    rows: Sequence[Verdict]
+    figures: Mapping[str, Figure]
+    notes: Sequence[str] = ()
+    movies: Mapping[str, Callable[[Path, int], Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """That of the claim; "disagree" also when one of the rows below it does.
+
+        >>> row = lambda verdict: Verdict("", "", 1, 1, "", verdict)
+        >>> Finding([row("agree"), row("disagree")], {}).verdict
+        'disagree'
+        """
+        below = [row.verdict for row in self.rows[1:]]
+        return DISAGREE if DISAGREE in below else self.rows[0].verdict
+
+    def as_known(self, known: str) -> bool:
+        """Whether the claim came out as we know it does, and everything below it agrees.
+
+        >>> row = lambda verdict: Verdict("", "", 1, 1, "", verdict)
+        >>> wrong, right = row("disagree"), row("agree")
+        >>> [Finding([wrong, one], {}).as_known("disagree") for one in (right, wrong)]
+        [True, False]
+        """
+        below = [row.verdict for row in self.rows[1:]]
+        return self.rows[0].verdict == known and DISAGREE not in below
+
+
+def holds(
+    claim: str, source: str, true: Any, expected: Any, observed: Any, reason: str = ""
+) -> Verdict:
+    """A row for a claim that is no equality of two numbers: it is true of the run, or it is not.
+
+    >>> holds("the energy grows", "eq. (14)", -1e-3 > 0, "never falls", "falls by 1e-3").verdict
+    'disagree'
+    """
+    return Verdict(claim, source, expected, observed, "", AGREE if true else DISAGREE, reason)

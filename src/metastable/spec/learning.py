@@ -1,0 +1,166 @@
+"""What to learn, as specs: one model per kind of lesson, TOML in and out.
+
+`KINDS` lists them. `learn/build.py` turns each into a lesson.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from metastable.complaints import one_line
+from metastable.spec.values import Count, Dim, Model, NonNegative, Positive, Seed
+from metastable.toml import to_toml
+
+__all__ = [
+    "KINDS",
+    "Classification",
+    "DeepLimit",
+    "Descent",
+    "Digits",
+    "Equivariant",
+    "LessonSpec",
+    "Network",
+    "Spirals",
+    "load_lesson",
+]
+
+
+class LessonSpec(Model):
+    """What all lessons have: a kind, a name for people, and a seed.
+
+    >>> Classification(kind="classification").training.steps
+    1500
+    """
+
+    kind: str
+    name: str = ""
+    seed: Seed = 0
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, the name aside: equal digests mean equal lessons."""
+        content = self.model_dump(mode="json", exclude={"name"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        return to_toml(self.model_dump(mode="json", exclude_none=True))
+
+
+class Spirals(Model):
+    """Points on spiral arms in the plane, one arm a class."""
+
+    kind: Literal["spirals"] = "spirals"
+    points: Count = 1000
+    classes: Dim = 2
+    turns: Positive = 1.0
+    noise: NonNegative = 0.02
+
+
+class Digits(Model):
+    """scikit-learn's 1797 handwritten digits of 8×8 pixels, ten classes."""
+
+    kind: Literal["digits"]
+
+
+class Network(Model):
+    """ẋ = c σ(a x + b) through stages of some widths, and a linear classifier at the end.
+
+    - `widths`: the dimension of the state in each stage; coordinates are appended as zeros or
+      dropped in between.
+    - `pieces`: weights per stage; 1 is constant weights. `path` says what they do in between.
+    - `layers`: a ResNet of so many layers per stage; left out, the flow itself.
+    """
+
+    widths: Annotated[tuple[Dim, ...], Field(min_length=1)] = (3,)
+    neurons: Count = 16
+    pieces: Count = 1
+    path: Literal["steps", "linear"] = "steps"
+    horizon: Positive = 1.0
+    layers: Count | None = None
+    adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
+
+    @model_validator(mode="after")
+    def _whole_pieces(self) -> Network:
+        if self.layers is not None and self.layers % self.pieces:
+            raise ValueError("layers must be a multiple of pieces")
+        return self
+
+
+class Descent(Model):
+    """Adam, its rate fading out; `batch` points a step (left out: all), `decay` on all weights."""
+
+    steps: Count = 1500
+    rate: Positive = 0.02
+    batch: Count | None = None
+    decay: NonNegative = 0.0
+    loss: Literal["cross_entropy", "squares"] = "cross_entropy"
+
+
+class Classification(LessonSpec):
+    """A neural ODE or ResNet that tells classes apart, and how its classes collapse."""
+
+    kind: Literal["classification"]
+    data: Annotated[Spirals | Digits, Field(discriminator="kind")] = Spirals()
+    network: Network = Network()
+    training: Descent = Descent()
+
+
+class DeepLimit(Classification):
+    """A trained network with more and more layers, beside its flow and beside its average.
+
+    Its weights are `resampled` layer by layer from so many networks, `draws` times.
+    """
+
+    kind: Literal["deep_limit"]  # pyright: ignore[reportIncompatibleVariableOverride]
+    layers: Annotated[tuple[Count, ...], Field(min_length=2)] = (8, 16, 32, 64, 128, 256, 512)
+    resampled: Count = 8
+    draws: Count = 32
+
+
+Target = Literal["flow", "cube", "nearest", "mirror"]
+Output = Literal["tangent", "unit", "free"]
+
+
+class Equivariant(LessonSpec):
+    """One layer of attention with H heads fitted to permutation-equivariant maps of the sphere."""
+
+    kind: Literal["equivariant"]
+    dims: tuple[Dim, ...] = (2, 3)
+    tokens: Annotated[int, Field(ge=2, strict=True)] = 4
+    heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
+    targets: tuple[Target, ...] = ("flow", "cube", "nearest", "mirror")
+    outputs: tuple[Output, ...] = ("tangent", "unit", "free")
+    seeds: Count = 3
+    samples: Count = 1024
+    steps: Count = 60
+
+
+# kind → spec; the function that carries it out stands under the same kind in learn/build.py.
+KINDS: dict[str, type[LessonSpec]] = {
+    "classification": Classification,
+    "deep_limit": DeepLimit,
+    "equivariant": Equivariant,
+}
+
+
+def load_lesson(path: str | Path) -> Any:
+    """Read a lesson from a TOML file; complaints are one `ValueError` of one line."""
+    try:
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"SPEC must be a readable TOML file; got {path} ({error}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"SPEC must be valid TOML; {path}: {error}.") from None
+    kind = tree.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}: choose one.")
+    try:
+        return KINDS[kind].model_validate(tree)
+    except ValidationError as error:
+        raise ValueError(one_line(error)) from None
