@@ -38,7 +38,7 @@ _TAGS = frozenset(
     "density_mode density_von_mises_fisher density_of_tokens rope "
     "alibi window self_attention l2_attention sinkhorn_attention multi_head kuramoto krause "
     "potential feed_forward noise block gain rescaled piecewise adaptive euler layers geodesic "
-    "one many".split()
+    "one many spirals digits".split()
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import diffrax
 import equinox as eqx
 import jax
@@ -9,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import ive
 
 import metastable as ms
 from metastable.flows import Adaptive, Fixed, Resolution
 from metastable.flows.meanfield import mean_field
 from metastable.measures import Density
 from metastable.measures.spectral import basis_for
-from metastable.observe import free_energy, power
+from metastable.observe import power
 from metastable.theory.noise import critical_kappa
 from metastable.theory.spectrum import growth_rates
 
@@ -41,7 +44,8 @@ def test_every_mode_grows_at_its_rate(dim, normalized):
     horizon = 3.0 / rates.max()
     run = ms.flow(start, ms.SelfAttention(5.0, normalized=normalized), horizon, frames=2)
     grown = np.log(power(run.frames[-1], 8) / power(start, 8))[1:] / (2 * horizon)
-    assert np.abs(grown - rates).max() < 1e-8 * max(1.0, rates.max())
+    print(dim, normalized, "largest gap", np.abs(grown - rates).max())
+    assert np.abs(grown - rates).max() < 1e-8
 
 
 @pytest.mark.parametrize("normalized", [True, False])
@@ -79,16 +83,20 @@ def test_mass_energy_and_rotations(dim, normalized):
     field = ms.SelfAttention(4.0, normalized=normalized)
     horizon = 1.5 / growth_rates(4.0, dim, 6, normalized=normalized).max()
     start = Density.from_function(lambda x: 1 + 0.3 * x[:, 0] * x[:, 1] + 0.2 * x[:, -1] ** 3, dim)
-    how = dict(frames=9, stepper=TIGHT, resolution=Resolution(32, 256 if dim == 2 else 64, 1e-12))
+    how: Any = dict(
+        frames=9, stepper=TIGHT, resolution=Resolution(32, 256 if dim == 2 else 64, 1e-12)
+    )
     run = ms.flow(start, field, horizon, **how)
     assert run.outcome.name == "done"
-    assert max(abs(float(frame.mass) - 1) for frame in run.frames) < 1e-13
+    mass = max(abs(float(frame.mass) - 1) for frame in run.frames)
+    assert mass < 1e-13
     energies = np.array([float(ms.energy(frame, 4.0)) for frame in run.frames])
     assert (np.diff(energies) > 0).all()
     assert power(run.frames[-1], 4)[1:].max() > 2 * power(start, 4)[1:].max()  # it did move
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(dim, dim)))[0]
     other = ms.flow(turned(start.resized(16), rotation), field, horizon, **how)
     gap = other.frames[-1].coefficients - turned(run.frames[-1], rotation).coefficients
+    print(dim, normalized, "mass", mass, "rotation", np.abs(gap).max())
     assert np.abs(gap).max() < 1e-10
 
 
@@ -137,18 +145,8 @@ def test_uniform_loses_stability_at_the_critical_noise(dim, normalized):
 
         expected = float(critical_kappa(beta, dim, normalized=normalized))
         found = brentq(top, 0.5 * expected, 2 * expected, xtol=1e-9 * expected)
+        print(dim, normalized, beta, "relative gap", found / expected - 1)
         assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_free_energy_falls_with_noise():
-    for dim in (2, 3, 8):
-        kappa = 1.5 * float(critical_kappa(2.0, dim, normalized=False))
-        field = ms.SelfAttention(2.0, normalized=False) + ms.Noise(kappa)
-        start = Density.von_mises_fisher(np.ones(dim), 0.3)
-        run = ms.flow(start, field, 6.0, frames=41, resolution=Resolution(32 if dim != 3 else 16))
-        assert run.outcome.name == "done"
-        series = np.array([free_energy(frame, field) for frame in run.frames])
-        assert np.diff(series).max() < 1e-10 and series[-1] < series[0] - 1e-3
 
 
 BETAS = np.array([50.0, 100.0, 200.0, 400.0, 800.0, 1600.0])
@@ -187,14 +185,12 @@ def test_unnormalised_attention_at_large_beta_is_the_porous_medium_equation(valu
             basis.laplacian() * basis.coefficients(basis.values(basis.from_real(c)) ** 2)
         )
     )
-    exact: object = diffrax.diffeqsolve(
+    exact: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(limit), diffrax.Dopri8(), 0.0, s, 1e-5,
         basis.to_real(start.coefficients), max_steps=100_000,
         stepsize_controller=diffrax.PIDController(1e-12, 1e-12),
     ).ys[-1]  # fmt: skip
     exact = np.asarray(basis.from_real(exact))[:9]
-    from scipy.special import ive
-
     for beta in BETAS:
         # e^{β(s−1)}/β: the USA clock slowed down by e^{−β}, which overflows otherwise.
         field = ms.MultiHead([ms.Potential(lambda u, b=beta: jnp.exp(b * (u - 1)) / b)], [value])

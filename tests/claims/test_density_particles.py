@@ -56,10 +56,13 @@ def sampling_error(density, tokens, s, highest):
 
 
 def test_distance_of_tokens_to_the_density_falls_like_the_root_of_n():
-    """Slope −0.5 ± 0.05 in H^{−1} before exit, 40 seeds for each n."""
+    """Slope −0.5 ± 0.05 in H^{−1} before exit, 40 seeds for each n.
+
+    With fewer tokens, or later, their noise leaves the linear phase and the slope is flatter.
+    """
     start, field, horizon = Density.mode(2, 3, 0.05), ms.SelfAttention(5.0), 2.0
     end = ms.flow(start, field, horizon, frames=2).frames[-1]
-    counts = np.array([250, 1000, 4000, 16000])
+    counts = np.array([500, 2000, 8000, 32_000])
     errors = []
     for n in counts:
         squares = []
@@ -114,17 +117,7 @@ def test_published_circle_runs(beta, published):
     seen = {k: count / seeds for k, count in sorted(found.items())}
     expected = count_distribution(beta, 2, n, normalized=False, samples=4000).counts
     gap = total_variation(seen, expected)
-    print(
-        beta,
-        "reached",
-        np.mean(reached),
-        np.min(reached),
-        "seen",
-        seen,
-        "predicted",
-        expected,
-        "total variation",
-        gap,
-    )
+    print(beta, "reached", np.mean(reached), np.min(reached), "of the exit time")
+    print("seen", seen, "predicted", expected, "total variation", gap)
     assert max(seen, key=lambda k: seen[k]) == published
     assert gap < 0.12  # 200 seeds alone leave about 0.04

@@ -104,6 +104,8 @@ def test_heat_equation_is_exact():
     end = run.frames[-1].resized(start.degree).coefficients
     assert np.abs(end - start.coefficients * np.exp(-(k**2) * 2.0 / 7.0)).max() < 1e-12
     assert run.clock == "none" and "Tsit5" in run.statistics["stepper"]
+    rows = {row.claim: row for row in ms.compare(run).rows}
+    assert rows["the free energy falls"].verdict == "agree"
 
 
 def test_resolution_doubles_then_ends_then_hands_over():

@@ -8,6 +8,7 @@ import pytest
 
 from metastable.learn.landscape import stand
 from metastable.learn.matrices import (
+    Epochs,
     epoch_losses,
     gauge_error,
     matrix_loss,
@@ -15,6 +16,7 @@ from metastable.learn.matrices import (
     residuals,
 )
 from metastable.learn.teacher import (
+    Dataset,
     ExactLayer,
     Matrices,
     TruncatedLayer,
@@ -59,6 +61,39 @@ def test_autodiff_equals_finite_differences_in_all_four_matrices(layer):
             assert abs(slope - float(getattr(gradient, name)[place])) < 1e-7 * max(scale, 1.0)
 
 
+@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize("values", [4, 9])
+@pytest.mark.parametrize("weights", [None, np.array([2.0, 0.0, 1.0, 1.0, 0.5, 1.0, 3.0])])
+def test_the_written_gradient_is_that_of_autodiff(count, values, weights):
+    """One pair and seven: A = WV is formed for the latter only. Oracle: autodiff of the layer."""
+    layer, student = TruncatedLayer(STEP), random_matrices(DIM, KEYS, 3, value_dim=values)
+    data = Dataset(*[x[:count] for x in DATA[:2]], None if weights is None else weights[:count])
+
+    def plain(matrices, data):
+        errors = jnp.mean((layer(matrices, data.inputs) - data.targets) ** 2, axis=(1, 2))
+        return jnp.average(errors, weights=data.weights)
+
+    loss = matrix_loss(layer)
+    found, expected = (jax.value_and_grad(f)(student, data) for f in (loss, plain))
+    for got, want in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert np.allclose(got, want, rtol=0, atol=1e-12 * float(jnp.abs(want).max()))
+    found, expected = (
+        jax.grad(lambda x, f=f: f(student, data._replace(inputs=x)))(data.inputs)
+        for f in (loss, plain)
+    )
+    assert np.allclose(found, expected, rtol=0, atol=1e-14)
+
+
+def test_data_in_single_precision_move_matrices_in_double():
+    """Seven digits of the step, not of the matrices."""
+    method = Gradient(matrix_loss(TruncatedLayer(STEP)), optax.sgd(0.1))
+    single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), DATA)
+    ends = [method.step(STUDENT, method.init(STUDENT, d), d)[0] for d in (DATA, single)]
+    for start, end, rough in zip(STUDENT, *ends, strict=True):
+        assert rough.dtype == jnp.float64
+        assert 0 < jnp.abs(rough - end).max() < 3e-6 * jnp.abs(end - start).max()
+
+
 def test_the_published_gradient_is_wrong_in_w_and_v_and_a_transpose_repairs_it():
     """Y′ stands where Y belongs: dL/dA is α(GX′ + GY)."""
     gradient = jax.grad(matrix_loss(TruncatedLayer(STEP)))(STUDENT, DATA)
@@ -80,6 +115,10 @@ def test_the_loop_is_the_published_one_with_the_gradient_repaired():
     for name, expected in zip(Matrices._fields, matrices, strict=True):
         assert np.allclose(getattr(found.parameters, name), expected, rtol=0, atol=1e-12)
     assert np.allclose(epoch_losses(found, 7, 3), losses, rtol=1e-12)
+    whole = train(STUDENT, Epochs(method, 3), DATA, steps=4)
+    for same, expected in zip(whole.parameters, matrices, strict=True):
+        assert np.allclose(same, expected, rtol=0, atol=1e-12)
+    assert np.allclose(whole.losses, losses, rtol=1e-12)
 
 
 def test_residuals_are_the_roots_of_the_loss():

@@ -1,7 +1,15 @@
+import dataclasses
+import itertools
+
+import numpy as np
 import pytest
 from PIL import Image
 
+import metastable as ms
+from metastable.flows import Outcome, Trajectory
 from metastable.report import animate
+from metastable.report.animation import animate_space
+from metastable.report.clouds import hull_edges
 from tests.report import made
 
 
@@ -25,3 +33,41 @@ def test_refusals(tmp_path):
         animate(made.square(), tmp_path / "run.gif")
     with pytest.raises(ValueError, match="seconds must be > 0"):
         animate(made.circle(), tmp_path / "run.gif", seconds=0)
+
+
+def still(dim, frames=5):
+    """Tokens in R^d that shrink towards 0, as a run of pure attention."""
+    field = ms.Rescaled(ms.SelfAttention(1.0))
+    start = ms.gaussian_points(8, dim, seed=1)
+    kept = tuple(start.at(start.points / (k + 1)) for k in range(frames))
+    times = np.arange(frames, dtype=float)
+    return Trajectory(times, kept, "SA", Outcome.done(), {}, field)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_space(dim, tmp_path):
+    planes = (np.eye(dim)[0], [0.0, 1.0]) if dim > 1 else None
+    path = animate_space(still(dim), tmp_path / "run.gif", 1.0, 4, planes=planes, matrix=dim == 1)
+    with Image.open(path) as film:
+        assert film.n_frames == 4
+        film.seek(0)
+        before = np.asarray(film.convert("RGB"), float)
+        film.seek(3)
+        assert np.abs(np.asarray(film.convert("RGB"), float) - before).max() > 50  # it moves
+
+
+def test_space_refusals(tmp_path):
+    with pytest.raises(ValueError, match="R\\^d"):
+        animate_space(made.circle(), tmp_path / "run.gif")
+    plain = dataclasses.replace(still(2), field=ms.SelfAttention(1.0))
+    with pytest.raises(ValueError, match="Rescaled"):
+        animate_space(plain, tmp_path / "run.gif", matrix=True)
+
+
+def test_edges_of_a_cube():
+    corners = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
+    edges = hull_edges(corners)
+    assert len(edges) == 12  # no diagonal of a face
+    assert np.allclose(np.linalg.norm(edges[:, 0] - edges[:, 1], axis=1), 1)
+    assert len(hull_edges(corners[:, :2] @ np.eye(2, 3))) == 4  # a square in space
+    assert len(hull_edges(np.array([[0.0], [1.0], [0.5]]))) == 1

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from metastable import __version__
-from metastable.cli import audit, gaussian, inspect, learn, reproduce, runs, sweep
+from metastable.cli import audit, explore, gaussian, inspect, learn, reproduce, runs, sweep
 
 __all__ = ["main"]
 
@@ -44,6 +44,7 @@ for command in (
     reproduce.reproduce,
     inspect.inspect,
     learn.learn,
+    explore.explore,
     runs.doctor,
 ):
     app.command()(command)

@@ -42,6 +42,9 @@ def learn(
     patience: Annotated[
         int | None, typer.Option(help="Stop early after this many looks without gain.")
     ] = None,
+    single: Annotated[
+        bool, typer.Option("--single", help="Gradients in single precision, twice as fast.")
+    ] = False,
     landscape: Annotated[
         bool, typer.Option("--landscape", help="Gradient and Hessian at the plateaus.")
     ] = False,
@@ -79,6 +82,7 @@ def learn(
         "steps": steps,
         "rate": rate,
         "patience": patience,
+        "single": single or None,
         "landscape": landscape or None,
         "seed": seed,
         "step": step,

@@ -9,8 +9,9 @@ import numpy as np
 from metastable.comparison.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
 from metastable.flows import Trajectory
+from metastable.flows.meanfield import mean_field
 from metastable.measures import Density
-from metastable.observe.density import density_power
+from metastable.observe.density import density_power, free_energy
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
 
@@ -20,9 +21,9 @@ SMALL = 0.02  # contrast up to which linear theory holds to a few percent
 
 
 def judge_density(run: Trajectory) -> tuple[Verdict, ...]:
-    """Mass, energy and linear growth of a run that starts as a density."""
+    """Mass, energy, free energy and linear growth of a run that starts as a density."""
     densities = [frame for frame in run.frames if isinstance(frame, Density)]
-    return (_mass(densities), _energy(run), _growth(run, densities))
+    return (_mass(densities), _energy(run), _free_energy(run, densities), _growth(run, densities))
 
 
 def _mass(densities: list[Density]) -> Verdict:
@@ -40,6 +41,18 @@ def _energy(run: Trajectory) -> Verdict:
     sign = -1.0 if attention.value is not None and float(attention.value) < 0 else 1.0
     fall = float(min((sign * np.diff(series)).min(initial=0.0), 0.0)) / float(np.abs(series).max())
     return judge(claim, source, 0.0, fall, absolute=1e-10)
+
+
+def _free_energy(run: Trajectory, densities: list[Density]) -> Verdict:
+    claim, source = "the free energy falls", "Wasserstein gradient flow"
+    if run.field is None or float(diffusion(run.field)) == 0:
+        return not_applicable(claim, source, "needs noise")
+    if mean_field(run.field, densities[0].basis).heads:
+        return not_applicable(claim, source, "softmax attention with noise has no free energy")
+    field = run.field
+    series = np.array([free_energy(frame, field) for frame in densities])
+    rise = float(np.diff(series).max(initial=0.0))
+    return judge(claim, source, 0.0, rise, absolute=1e-10)
 
 
 def _growth(run: Trajectory, densities: list[Density]) -> Verdict:

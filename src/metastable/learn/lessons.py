@@ -17,13 +17,7 @@ from metastable.flows.trajectory import Outcome
 from metastable.learn.depth import loss_and_slope
 from metastable.learn.landscape import flattest, stand
 from metastable.learn.lesson import Curves, Lesson, at
-from metastable.learn.matrices import (
-    epoch_losses,
-    gauge_error,
-    matrix_loss,
-    minibatches,
-    residuals,
-)
+from metastable.learn.matrices import Epochs, gauge_error, matrix_loss, residuals
 from metastable.learn.scalar import (
     descend,
     gauss_newton,
@@ -159,6 +153,7 @@ def learn_matrices(
     batch: int = 32,
     epochs: int = 500,
     seed: int = 1,
+    single: bool = False,
     landscape: bool = False,
     patience: int | None = None,
     checkpoint: str | Path | None = None,
@@ -167,6 +162,7 @@ def learn_matrices(
 
     - `optimiser`: "sgd" (rate 0.1), "adam" (rate 0.01, fading out) or "levenberg"
       (Levenberg–Marquardt on all pairs at once, where an epoch is one step).
+    - `single`: gradients in single precision, matrices in double; about twice as fast.
     - `patience`: stop early after this many looks (a hundredth of the epochs each) without gain.
     - `landscape`: add gradient and Hessian spectrum at the flattest part of the curve and its end.
     """
@@ -177,20 +173,19 @@ def learn_matrices(
     teacher, student = (random_matrices(dim, key_dim, s) for s in (seed, seed + 1))
     covariances = random_covariances(samples, dim, seed + 2)
     data, held = split(teach(layer, teacher, covariances), seed=seed)
+    fed = jax.tree.map(lambda x: np.asarray(x, np.float32), data) if single else data
     count = len(data.inputs)
     size = count if optimiser == "levenberg" else min(batch, count)
-    blocks = -(-count // size)
-    method = optimiser_method(optimiser, layer, epochs * blocks, rate)
+    method = optimiser_method(optimiser, layer, epochs, size, count, rate)
 
-    every = blocks * max(1, epochs // 100)
+    every = max(1, epochs // 100)
 
     def run(epochs: int, file: Any = None) -> Training:
         return train(
             student,
             method,
-            data,
-            steps=epochs * blocks,
-            draw=minibatches(size),
+            fed,
+            steps=epochs,
             validation=held,
             every=every,
             patience=patience,
@@ -199,11 +194,12 @@ def learn_matrices(
         )
 
     training = run(epochs, checkpoint)
-    met = epoch_losses(training, count, size)
+    met = training.losses
     error = gauge_error(training.parameters, teacher)
     facts = _setting(layer, dim, key_dim, samples, seed) | {
         "optimiser": optimiser,
         "batch": size,
+        "gradients": f"{'single' if single else 'double'} precision",
         "epochs": int(met.size),
         "first epoch's loss": at(met, 0),
         "last epoch's loss": at(met, -1),
@@ -224,7 +220,7 @@ def learn_matrices(
             "mean squared error",
             {
                 "training": (np.arange(1, met.size + 1), met),
-                "validation": (training.checks / blocks, training.validation),
+                "validation": (training.checks, training.validation),
             },
             dict(zip(["last validation"], training.validation[-1:].tolist(), strict=False)),
             f"Learning W, V, Q and K with {optimiser}, batches of {size}.",
@@ -233,8 +229,13 @@ def learn_matrices(
     return Lesson("all four matrices", facts, curves, training.outcome)
 
 
-def optimiser_method(optimiser: str, layer: Layer, steps: int, rate: float | None = None) -> Any:
-    """The method of a named optimiser for the loss of `matrices.py`, over `steps` steps."""
+def optimiser_method(
+    optimiser: str, layer: Layer, epochs: int, size: int, count: int, rate: float | None = None
+) -> Any:
+    """A named optimiser of the loss of `matrices.py`: its steps are epochs over `count` pairs.
+
+    Batches have `size` pairs, but "levenberg" always takes all of them.
+    """
     if optimiser == "levenberg":
         import lineax
         import optimistix
@@ -247,9 +248,11 @@ def optimiser_method(optimiser: str, layer: Layer, steps: int, rate: float | Non
     import optax
 
     if optimiser == "sgd":
-        return Gradient(matrix_loss(layer), optax.sgd(0.1 if rate is None else rate))
-    fading = optax.cosine_decay_schedule(1e-2 if rate is None else rate, steps)
-    return Gradient(matrix_loss(layer), optax.adam(fading))
+        rule = optax.sgd(0.1 if rate is None else rate)
+    else:
+        steps = epochs * -(-count // size)
+        rule = optax.adam(optax.cosine_decay_schedule(1e-2 if rate is None else rate, steps))
+    return Epochs(Gradient(matrix_loss(layer), rule), size)
 
 
 def _setting(layer: Layer, dim: int, key_dim: int, samples: int, seed: int) -> dict[str, Any]:

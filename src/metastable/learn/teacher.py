@@ -10,6 +10,7 @@ The truncated map is what a published teacher–student experiment trains; it is
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -64,7 +65,8 @@ class Layer(eqx.Module):
         checks.positive("step", self.step)
 
     def gain(self, matrices: Matrices, beta: Any) -> Any:
-        return beta * self.step / np.sqrt(matrices.Q.shape[0])
+        # A NumPy scalar would raise single precision to double.
+        return beta * (self.step / math.sqrt(matrices.Q.shape[0]))
 
     def __call__(self, matrices: Matrices, covariances: Any, beta: Any = 1.0) -> Any:
         raise NotImplementedError

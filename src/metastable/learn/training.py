@@ -101,6 +101,7 @@ class Training:
     - `losses` (steps,): on the batch of each step, before the step.
     - `checks` (m,): after how many steps `validation` (m,) and `seconds` (m,) were taken; the time
       is spent in steps alone, without compilation, checks and files.
+    - `watched` (m, k): what `watch` saw at the same moments.
     """
 
     parameters: Any
@@ -109,6 +110,7 @@ class Training:
     validation: np.ndarray
     seconds: np.ndarray
     outcome: Outcome
+    watched: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
 
     def __repr__(self) -> str:
         ends = f"loss {self.losses[0]:.3g} → {self.losses[-1]:.3g}" if self.losses.size else ""
@@ -129,6 +131,7 @@ def train(
     draw: Callable[[Any, Any, Any], Any] = whole,
     validation: Any = None,
     every: int | None = None,
+    watch: Callable[[Any], Any] | None = None,
     patience: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
@@ -142,6 +145,7 @@ def train(
       comes from `seed`: batches then depend on nothing but seed and step.
     - `every`: steps between two looks at the run (default: a fiftieth); each look validates on
       `validation` (by default all of `data`), saves the checkpoint and may stop.
+    - `watch(parameters)` gives some numbers to keep at each look.
     - `patience`: stop after this many looks without a gain of 0.1 % on the validation loss.
     - `seconds`: stop at the first look after this much time in steps.
     - `checkpoint`: an .npz file. A run cut short goes on from it with the same bits, and a finished
@@ -179,17 +183,18 @@ def train(
     text = re.sub(r" at 0x[0-9a-f]+", "", str(traced.jaxpr))
     saved = Checkpoint(checkpoint, (text, parameters, data, seed, every))
     nothing = np.zeros(0)
-    state = saved.load(
-        {
-            "parameters": parameters,
-            "inner": inner,
-            "step": np.asarray(0),
-            "losses": nothing,
-            "checks": nothing.astype(int),
-            "validation": nothing,
-            "seconds": nothing,
-        }
-    )
+    fresh = {
+        "parameters": parameters,
+        "inner": inner,
+        "step": np.asarray(0),
+        "losses": nothing,
+        "checks": nothing.astype(int),
+        "validation": nothing,
+        "seconds": nothing,
+    }
+    if watch is not None:
+        fresh["watched"] = np.zeros((0, len(watch(parameters))))
+    state = saved.load(fresh)
     compiled = traced.lower().compile()
     judge = jax.jit(method.loss)
     held_out = data if validation is None else validation
@@ -216,7 +221,10 @@ def train(
                     state["losses"] = np.append(state["losses"], losses)
                     outcome = bad
                     break
-                state = {
+                seen = {}
+                if watch is not None:
+                    seen["watched"] = np.vstack([state["watched"], np.asarray(watch(moved))])
+                state = seen | {
                     "parameters": moved,
                     "inner": inner,
                     "step": np.asarray(step + count),
@@ -247,7 +255,8 @@ def train(
                 f"Interrupted at step {int(state['step'])}; what was learned so far is kept. Run "
                 "it again with the same checkpoint to go on.",
             )
-    history = {name: state[name] for name in ("losses", "checks", "validation", "seconds")}
+    names = ("losses", "checks", "validation", "seconds", "watched")
+    history = {name: state[name] for name in names if name in state}
     return Training(state["parameters"], outcome=outcome, **history)
 
 

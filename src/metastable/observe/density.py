@@ -103,15 +103,17 @@ def free_energy(density: Density, field: Field) -> float:
     """F[μ] = (1/κ)∫ f log f dσ − ½∬ W dμdμ: USA and zonal potentials with noise decrease it.
 
     The flow ∂_tμ = div(μ∇δF/δμ) is its Wasserstein gradient flow, so dF/dt =
-    −∫‖v − ∇log f/κ‖² dμ. The interaction of the uniform measure is left out: F = 0 there. Softmax
-    attention is no gradient flow of such an F and is refused.
+    −∫‖v − ∇log f/κ‖² dμ. The interaction of the uniform measure is left out: F = 0 there.
+
+    Softmax attention is no gradient flow of such an F and is refused. Found here, not proved: there
+    `entropy` itself falls from every start as long as κ ≤ κ_#, where uniform loses stability.
     """
     checks.instance("field", field, Field, "a field")
     equation = mean_field(field, density.basis)
     if equation.heads:
         raise ValueError(
             f"field must be unnormalised attention or a potential; got {field!r}: softmax "
-            "attention with noise has no free energy."
+            "attention with noise has no free energy; its entropy falls while kappa <= kappa_#."
         )
     power = density_power(density, density.degree)
     noise = float(equation.diffusion)

@@ -41,8 +41,8 @@ def draw_lines(
             capsize=2, color=colour, label=name, zorder=2,
         )  # fmt: skip
     paired = len(theory or {}) == len(curves) > 1
-    for k, (colour, (name, curve)) in enumerate(zip(_colours(), (theory or {}).items())):
-        dash, shade = ("--", colour) if paired else (DASHES[k % len(DASHES)], INK)
+    for k, (name, curve) in enumerate((theory or {}).items()):
+        dash, shade = ("--", CATEGORIES[k % 8]) if paired else (DASHES[k % len(DASHES)], INK)
         ax.plot(np.asarray(curve[0]), np.asarray(curve[1]), dash, lw=1.2, color=shade, label=name)
     for name, place in (marks or {}).items():
         ax.axvline(place, color=INK, lw=0.9, ls=":", label=name)

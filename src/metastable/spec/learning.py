@@ -74,7 +74,8 @@ class Network(Model):
     - `widths`: the dimension of the state in each stage; coordinates are appended as zeros or
       dropped in between.
     - `pieces`: weights per stage; 1 is constant weights. `path` says what they do in between.
-    - `layers`: a ResNet of so many layers per stage; left out, the flow itself.
+    - `layers`: a ResNet of so many layers per stage; left out, the flow itself, solved to
+      `tolerance` and differentiated through the `adjoint` of diffrax.
     """
 
     widths: Annotated[tuple[Dim, ...], Field(min_length=1)] = (3,)
@@ -83,6 +84,7 @@ class Network(Model):
     path: Literal["steps", "linear"] = "steps"
     horizon: Positive = 1.0
     layers: Count | None = None
+    tolerance: Positive = 1e-4
     adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
 
     @model_validator(mode="after")
@@ -93,7 +95,10 @@ class Network(Model):
 
 
 class Descent(Model):
-    """Adam, its rate fading out; `batch` points a step (left out: all), `decay` on all weights."""
+    """Adam, its rate fading out; `batch` points a step, left out: all.
+
+    `decay` shrinks the classifier and the features it reads.
+    """
 
     steps: Count = 1500
     rate: Positive = 0.02
@@ -112,15 +117,27 @@ class Classification(LessonSpec):
 
 
 class DeepLimit(Classification):
-    """A trained network with more and more layers, beside its flow and beside its average.
+    """A trained flow with more and more layers, beside the flow.
 
-    Its weights are `resampled` layer by layer from so many networks, `draws` times.
+    Once with its own weights, and `draws` times with one of so many `groups` of its neurons, drawn
+    anew for each layer.
     """
 
     kind: Literal["deep_limit"]  # pyright: ignore[reportIncompatibleVariableOverride]
     layers: Annotated[tuple[Count, ...], Field(min_length=2)] = (8, 16, 32, 64, 128, 256, 512)
-    resampled: Count = 8
+    groups: Count = 4
     draws: Count = 32
+
+    @model_validator(mode="after")
+    def _one_stage(self) -> DeepLimit:
+        network = self.network
+        if len(network.widths) > 1 or network.path != "steps" or network.layers is not None:
+            raise ValueError("network must be a flow of one stage with weights constant in pieces")
+        if network.neurons % self.groups:
+            raise ValueError("groups must divide network.neurons")
+        if any(count % network.pieces for count in self.layers):
+            raise ValueError("layers must be multiples of network.pieces")
+        return self
 
 
 Target = Literal["flow", "cube", "nearest", "mirror"]
@@ -137,8 +154,10 @@ class Equivariant(LessonSpec):
     targets: tuple[Target, ...] = ("flow", "cube", "nearest", "mirror")
     outputs: tuple[Output, ...] = ("tangent", "unit", "free")
     seeds: Count = 3
-    samples: Count = 1024
-    steps: Count = 60
+    samples: Count = 4096
+    batch: Count = 128
+    steps: Count = 2000
+    rate: Positive = 0.02
 
 
 # kind → spec; the function that carries it out stands under the same kind in learn/build.py.

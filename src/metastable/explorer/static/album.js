@@ -13,9 +13,12 @@ export class Album {
     this.energy = [];
     this.clusters = [];
     this.amplitudes = [];
-    this.heatmaps = []; // index of the newest frame with an attention matrix, for each frame
+    // Costly pictures come with some frames only: for each frame the newest that has one.
+    this.heatmaps = [];
+    this.histograms = [];
     this.tokens = 0;
     this.fastest = 0;
+    this.fromZero = false;
     this.end = null;
   }
 
@@ -36,10 +39,12 @@ export class Album {
     this.linear.push(Number.isNaN(time) ? 10 ** log : time);
     this.log.push(Number.isNaN(log) ? Math.log10(time) : log);
     this.energy.push(number(header.energy));
-    this.clusters.push(number(header.clusters));
+    // Uniform tokens form one connected crowd, which the count calls 1 and a reader would not.
+    const crowd = header.clusters === 1 && !frame.colours.large.length;
+    this.clusters.push(crowd ? NaN : number(header.clusters));
     this.amplitudes.push(header.amplitudes ?? []);
-    const seen = arrays.attention ? this.length - 1 : (this.heatmaps.at(-1) ?? -1);
-    this.heatmaps.push(seen);
+    this.heatmaps.push(arrays.attention ?? this.heatmaps.at(-1) ?? null);
+    this.histograms.push(header.histogram ?? this.histograms.at(-1) ?? null);
     this.tokens = Math.max(this.tokens, count);
     if (arrays.speed) {
       for (let i = 0; i < count; i++) {
@@ -47,8 +52,9 @@ export class Album {
       }
     }
     // t = 0 has no logarithm: it stands one frame before the first that has.
-    if (this.length === 2 && !Number.isFinite(this.log[0])) this.log[0] = this.log[1] - 0.25;
-    if (this.length === 3 && !Number.isFinite(before?.log ?? 0)) {
+    if (this.length === 1) this.fromZero = !Number.isFinite(this.log[0]);
+    if (this.fromZero && this.length === 2) this.log[0] = this.log[1] - 0.25;
+    if (this.fromZero && this.length === 3) {
       this.log[0] = this.log[1] - Math.max(1e-3, this.log[2] - this.log[1]);
     }
   }

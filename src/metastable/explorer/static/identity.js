@@ -4,62 +4,82 @@
 import { CATEGORIES, OTHER } from "metastable/palette";
 
 const LEAST_SHARE = 0.015; // smaller groups are not clusters yet, and stay grey
+const DIFFUSE = 0.5; // tokens all around the sphere hang together, but are not a cluster
 const MOST = 32;
+const REACH = 0.5;
 
-/** {palette: category of each cluster (or −1), centres: Map category → [x, y, z, share]}. */
+/** Of each cluster its share of the mass and its colour (a category, or −1); and the large ones. */
 export function matchColours(frame, before) {
-  const groups = heaviest(frame);
-  const size = frame.cluster ? frame.cluster.reduce((a, b) => Math.max(a, b), 0) + 1 : 0;
-  const palette = new Int16Array(size).fill(-1);
-  const old = before?.colours?.centres ?? [];
+  const groups = gather(frame);
+  const palette = new Int16Array(groups.length).fill(-1);
+  const shares = new Float32Array(groups.length);
+  for (const group of groups) shares[group.label] = group.share;
+  const few = frame.count <= 64;
+  const large = groups.filter(
+    (group) => group.spread < DIFFUSE && (few || group.share >= LEAST_SHARE),
+  );
+  large.sort((a, b) => b.share - a.share);
+  large.length = Math.min(large.length, MOST);
+  inherit(large, before?.colours?.large ?? []);
+  for (const group of large) palette[group.label] = group.category;
+  return { palette, shares, large };
+}
+
+/** Nearest pairs first; whoever is left takes the first free colour. */
+function inherit(groups, past) {
   const free = new Set(Array.from({ length: MOST }, (_, k) => k));
   const pairs = [];
   for (const group of groups) {
-    for (const past of old) {
-      pairs.push([Math.hypot(group.x - past.x, group.y - past.y, group.z - past.z), group, past]);
+    for (const old of past) {
+      pairs.push([Math.hypot(group.x - old.x, group.y - old.y, group.z - old.z), group, old]);
     }
   }
   pairs.sort((a, b) => a[0] - b[0]);
-  for (const [distance, group, past] of pairs) {
-    if (distance > 0.5 || group.category !== undefined || !free.has(past.category)) continue;
-    group.category = past.category;
-    free.delete(past.category);
+  for (const [distance, group, old] of pairs) {
+    if (distance > REACH || group.category >= 0 || !free.has(old.category)) continue;
+    group.category = old.category;
+    free.delete(old.category);
   }
   for (const group of groups) {
-    if (group.category === undefined) {
-      group.category = Math.min(...free);
-      free.delete(group.category);
-    }
-    palette[group.label] = group.category;
+    if (group.category >= 0) continue;
+    group.category = free.values().next().value;
+    free.delete(group.category);
   }
-  return { palette, centres: groups };
 }
 
-function heaviest({ cluster, mass, positions, count }) {
-  if (!cluster) return [];
-  const groups = new Map();
+/** Share and centre of each cluster, by label. */
+function gather({ cluster, mass, positions, count }) {
+  const groups = [];
+  if (!cluster) return groups;
   let total = 0;
   for (let i = 0; i < count; i++) {
+    while (groups.length <= cluster[i]) {
+      groups.push({
+        label: groups.length, category: -1, share: 0, x: 0, y: 0, z: 0, square: 0, spread: 1,
+      });
+    }
+    const group = groups[cluster[i]];
     const weight = mass ? mass[i] : 1;
-    let group = groups.get(cluster[i]);
-    if (!group) groups.set(cluster[i], (group = { label: cluster[i], share: 0, x: 0, y: 0, z: 0 }));
+    const [x, y, z] = [positions[3 * i], positions[3 * i + 1], positions[3 * i + 2]];
     group.share += weight;
-    group.x += weight * positions[3 * i];
-    group.y += weight * positions[3 * i + 1];
-    group.z += weight * positions[3 * i + 2];
+    group.x += weight * x;
+    group.y += weight * y;
+    group.z += weight * z;
+    group.square += weight * (x * x + y * y + z * z);
     total += weight;
   }
-  const few = count <= 64;
-  const kept = [...groups.values()].filter((g) => few || g.share >= LEAST_SHARE * total);
-  kept.sort((a, b) => b.share - a.share);
-  kept.length = Math.min(kept.length, MOST);
-  for (const group of kept) {
-    group.x /= group.share;
-    group.y /= group.share;
-    group.z /= group.share;
+  for (const group of groups) {
+    const { share } = group;
+    if (!share) continue;
+    group.x /= share;
+    group.y /= share;
+    group.z /= share;
+    // Variance over mean square: 0 for one point, 1 for tokens all around.
+    const centre = group.x * group.x + group.y * group.y + group.z * group.z;
+    group.spread = group.square > 0 ? 1 - (centre * share) / group.square : 0;
     group.share /= total;
   }
-  return kept;
+  return groups;
 }
 
 /** The colour of a category: eight of their own, then the same lightened, then darkened. */

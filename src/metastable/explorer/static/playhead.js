@@ -3,6 +3,7 @@
 const LINEAR_SECONDS = 16; // one pass over the whole axis at speed 1
 const DECADES_A_SECOND = 0.5;
 const LOG_SECONDS = 24;
+const DECADES_BEFORE = 4;
 
 export class Playhead {
   constructor() {
@@ -19,11 +20,12 @@ export class Playhead {
   fit(album, expectedEnd) {
     const places = album.places(this.clock);
     if (!places.length) return;
-    this.first = Number.isFinite(places[0]) ? places[0] : 0;
-    this.known = places.at(-1);
-    if (!Number.isFinite(this.known)) this.known = this.first;
-    const end = Number.isFinite(expectedEnd) ? expectedEnd : this.known;
-    this.last = Math.max(end, this.known, this.first + 1e-9);
+    const end = expectedEnd ?? (this.clock === "log" ? 2 : 1);
+    // Only t = 0 so far: on a logarithmic clock the axis has to begin somewhere.
+    this.first = Number.isFinite(places[0]) ? places[0] : end - DECADES_BEFORE;
+    this.known = Math.max(this.first, places.at(-1));
+    this.last = places.length > 1 && expectedEnd === null ? this.known : Math.max(end, this.known);
+    this.last = Math.max(this.last, this.first + 1e-9);
     this.place = Math.min(Math.max(this.place, this.first), this.known);
   }
 

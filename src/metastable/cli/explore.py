@@ -1,0 +1,48 @@
+"""The page on which the flow can be watched: explore."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metastable.cli.options import Debug, Json
+
+__all__ = ["explore"]
+
+
+def explore(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FOLDER]", help="Runs, sweeps and inspected models to open."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8765,
+    token: Annotated[
+        str | None, typer.Option(help="What pages must show; made up off loopback if not given.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs computed at the same time.")] = 4,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page once it answers.")
+    ] = True,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Watch tokens move beside what theory says, in a browser; Ctrl-C ends the server.
+
+    On any address but this machine's own a token is needed, which is part of the printed address.
+    """
+    for package in ("fastapi", "uvicorn", "websockets"):
+        if find_spec(package) is None:
+            raise ValueError(
+                f"explore needs the package {package}: pip install 'metastable[explorer]'."
+            )
+    from metastable.explorer.serve import serve
+
+    def say(url: str) -> None:
+        print(json.dumps({"url": url}) if as_json else f"{url}  (Ctrl-C to end)", flush=True)
+
+    serve(folder, host, port, token=token, runs=runs, browser=browser, say=say)

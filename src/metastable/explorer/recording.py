@@ -1,0 +1,106 @@
+"""Recordings of what already exists: a start, a stored run, the layers of an inspected model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from metastable.explorer.live import Live, Moment
+from metastable.explorer.packet import framed, pack
+from metastable.explorer.scene import Scene
+from metastable.explorer.theory import DEGREES, predict_experiment, view_of
+from metastable.fields.sums import choose_sum
+from metastable.flows import Trajectory
+from metastable.spec import Experiment
+
+__all__ = ["first_frame", "record_layers", "record_run"]
+
+FRAMES = 400  # of a recording at most
+
+
+def first_frame(experiment: Experiment) -> bytes:
+    """Where tokens stand before play, as one frame."""
+    live = Live(experiment)
+    scene = Scene(live.field, choose_sum(live.start, live.field), 8)
+    return scene.packet(Moment(live.start, -math.inf), full=True)
+
+
+def record_run(experiment: Experiment, run: Trajectory, title: str) -> bytes:
+    """A stored run of tokens as a recording."""
+    start = run.frames[0]
+    head = {
+        "kind": "head",
+        "spec": experiment.model_dump(mode="json", exclude_none=True),
+        "prediction": predict_experiment(experiment),
+        "clock": run.clock,
+        "view": view_of(start),
+        "dim": start.dim,
+        "axis_label": "time t",
+        "play_clock": "linear" if run.log_times is None else "log",
+        "title": title,
+    }
+    scene = Scene(run.field, choose_sum(start, run.field) if start.count > 1 else None, DEGREES)
+    return _tape(head, scene, run, run.outcome)
+
+
+def record_layers(run: Trajectory, title: str) -> bytes:
+    """The layers of a model: directions on their three main axes, with the words of the text.
+
+    The view is that of the report: directions centred, projected to the three main axes of all
+    layers together, and normalised again.
+    """
+    centred = [np.asarray(f.points) - np.asarray(f.points).mean(axis=0) for f in run.frames]
+    _, _, axes = np.linalg.svd(
+        np.concatenate(centred[:: -(-len(centred) // 32)]), full_matrices=False
+    )
+    frames = []
+    for layer in centred:
+        flat = layer @ axes[:3].T
+        norms = np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-300)
+        frames.append(np.pad(flat / norms, ((0, 0), (0, 3 - flat.shape[1]))))
+    head = {
+        "kind": "head",
+        "spec": None,
+        "prediction": None,
+        "clock": run.clock,
+        "view": "sphere",
+        "dim": run.frames[0].dim,
+        "axis_label": "layer",
+        "title": title,
+        "words": run.statistics.get("words"),
+    }
+    return _tape(head, Scene(None), run, run.outcome, shown=frames)
+
+
+def _names(run: Trajectory, count: int) -> np.ndarray:
+    """Names, in the numbering of `Mergers`, of the rows of the frame with `count` tokens."""
+    mergers: Any = run.mergers
+    merged = mergers.tokens - count
+    place = np.arange(mergers.tokens + merged)  # a merger's row is that of its first token
+    for k in range(merged):
+        place[mergers.tokens + k] = place[mergers.first[k]]
+    parts = np.concatenate([mergers.first[:merged], mergers.second[:merged]])
+    alive = np.setdiff1d(np.arange(len(place)), parts)
+    return alive[np.argsort(place[alive])]
+
+
+def _tape(
+    head: dict[str, Any], scene: Scene, run: Trajectory, outcome: Any, shown: Any = None
+) -> bytes:
+    parts = [pack(head)]
+    count = len(run.frames)
+    for k in sorted({*range(0, count, -(-count // FRAMES)), count - 1}):
+        t = float(run.times[k])
+        log_time = math.log(t) if t > 0 else -math.inf
+        if run.log_times is not None:
+            log_time = float(run.log_times[k])
+        names = None
+        if run.mergers is not None:
+            names = _names(run, run.frames[k].count)
+        moment = Moment(run.frames[k], log_time, names)
+        parts.append(scene.packet(moment, full=True, shown=None if shown is None else shown[k]))
+    end = {"kind": "end", "outcome": dataclasses.asdict(outcome), "verdicts": [], "note": ""}
+    return b"".join(framed(part) for part in [*parts, pack(end)])

@@ -1,0 +1,410 @@
+// The page as a whole: where a specification comes from, and what follows from it.
+
+import { readAddress, writeAddress } from "metastable/address";
+import { Controls } from "metastable/controls";
+import { Live } from "metastable/live";
+import { decodePacket, decodeRecording, embeddedRecording } from "metastable/packet";
+import { Placing } from "metastable/placing";
+import { PredictionPanel } from "metastable/prediction";
+import * as server from "metastable/server";
+import { fillShelf } from "metastable/shelf";
+import { Show } from "metastable/show";
+import { lean, viewOf } from "metastable/spec";
+import { Stage } from "metastable/stage";
+import { PhaseDiagram } from "metastable/sweeps";
+import { Takeaway } from "metastable/takeaway";
+import { watchTheme } from "metastable/theme";
+import { Transport } from "metastable/transport";
+import { VerdictPanel } from "metastable/verdicts";
+
+// Milliseconds after the last change before theory is asked, and before it is asked for more samples.
+const PATIENCE = 140;
+const REST = 900;
+
+const find = (id) => document.getElementById(id);
+
+class App {
+  constructor() {
+    this.preset = "";
+    this.ran = false; // whether the album holds a run of the specification now shown
+    this.source = "server";
+    this.stage = new Stage(find("sphere"), (event) => this.placing?.takes(event));
+    this.show = new Show(find, this.stage);
+    this.predictionPanel = new PredictionPanel(find);
+    this.verdicts = new VerdictPanel(find);
+    this.transport = new Transport(find, this.show, {
+      play: (paused) => this.play(paused),
+      changed: () => this.#address(),
+    });
+    this.controls = new Controls(find, {
+      changed: (spec, name, preset) => this.#specChanged(name, preset),
+      complained: (sentence) => this.complain(sentence),
+    });
+    this.live = new Live({
+      started: (message) => this.#started(message),
+      frame: (packet) => this.#frame(packet),
+      judging: () => this.say("All frames are there; comparing with theory."),
+      finished: (message) => this.#finished(message),
+      failed: (sentence) => this.#failed(sentence),
+    });
+    this.takeaway = new Takeaway(find, () => this.controls.spec, (sentence) => this.say(sentence));
+    this.placing = new Placing(find("place"), this.stage, this.show, {
+      points: (points) => this.#placed(points),
+      refused: (sentence) => this.complain(sentence),
+    });
+    this.diagram = new PhaseDiagram(find, { chosen: (name, index) => this.#cell(name, index) });
+    watchTheme(find("theme"), () => this.#recolour());
+    this.#listen();
+  }
+
+  async begin() {
+    const inside = embeddedRecording();
+    this.#animate();
+    if (inside) {
+      this.#offline();
+      this.openRecording(inside);
+      return;
+    }
+    try {
+      const { version, presets, limits } = await server.about();
+      this.limits = limits ?? {};
+      find("version").textContent = version ? `Metastable ${version}` : "";
+      this.controls.offer({ presets, limits });
+    } catch (error) {
+      this.#offline();
+      this.#overlay(`${error.message} A recording can still be opened: drop a .msr file here.`);
+      return;
+    }
+    this.#restore();
+  }
+
+  say(sentence) {
+    find("status").textContent = sentence;
+  }
+
+  complain(sentence) {
+    find("complaint").textContent = sentence;
+  }
+
+  /** Play what is there, or run what is specified; `paused` computes without moving on. */
+  play(paused = false) {
+    this.placing.set(false);
+    if (this.source === "server" && !this.ran && !this.live.running) this.#run();
+    if (!paused) this.transport.play();
+  }
+
+  openRecording(buffer) {
+    let recording;
+    try {
+      recording = decodeRecording(buffer);
+    } catch (error) {
+      this.say(error.message);
+      return;
+    }
+    const { head, frames, end } = recording;
+    this.live.stop();
+    this.source = "recording";
+    this.ran = true;
+    this.show.running = false;
+    this.#predict(head.prediction ?? null);
+    this.show.open(head);
+    frames.forEach((packet) => this.show.album.add(packet));
+    if (head.play_clock) this.transport.set({ ...this.transport.view, clock: head.play_clock });
+    this.show.fit();
+    if (head.spec) this.controls.show(head.spec);
+    this.verdicts.clear();
+    if (end) this.verdicts.show(end);
+    this.takeaway.offer(null);
+    document.body.dataset.words = head.words ? "yes" : "no";
+    const what = head.title ? `${head.title}. ` : "";
+    this.say(`${what}A recording of ${frames.length} frames: press play.`);
+    this.#overlay("");
+    this.transport.refresh();
+  }
+
+  #restore() {
+    const kept = readAddress();
+    const preset = this.controls.presets.find(({ name }) => name === kept?.preset) ??
+      (kept?.spec ? null : this.controls.presets[0]);
+    this.transport.set(kept?.view ?? (preset?.clock ? { clock: preset.clock } : {}));
+    const spec = kept?.spec ?? preset?.spec ?? {};
+    this.preset = preset?.name ?? "";
+    this.controls.show(spec, this.preset);
+    this.#refresh();
+  }
+
+  #specChanged(name, preset) {
+    this.preset = name;
+    if (preset?.clock) this.transport.set({ ...this.transport.view, clock: preset.clock });
+    this.#address();
+    this.#refresh();
+  }
+
+  #address() {
+    const state = { spec: lean(this.controls.spec) };
+    if (this.preset) state.preset = this.preset;
+    const { view } = this.transport;
+    if (Object.keys(view).length) state.view = view;
+    if (this.source === "server") writeAddress(state);
+  }
+
+  /** A new specification: stop what ran, ask theory, show the start. */
+  #refresh() {
+    this.live.stop();
+    this.source = "server";
+    this.ran = false;
+    this.show.running = false;
+    this.show.playhead.playing = false;
+    this.verdicts.clear();
+    this.takeaway.offer(null);
+    this.complain("");
+    this.transport.refresh();
+    this.asking?.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.#askTheory(signal);
+      this.#askPlaces(signal);
+    }, PATIENCE);
+  }
+
+  async #askTheory(signal) {
+    try {
+      const { spec } = this.controls;
+      const quick = await server.predict(spec, false, signal);
+      this.#predict(quick);
+      if (quick.fine !== false) return;
+      await new Promise((resolve) => setTimeout(resolve, REST));
+      if (!signal.aborted) this.#predict(await server.predict(spec, true, signal));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.#predict(null);
+      this.complain(error.message);
+    }
+  }
+
+  async #askPlaces(signal) {
+    const { spec } = this.controls;
+    try {
+      const packet = decodePacket(await server.place(spec, signal));
+      if (this.ran || this.live.running) return;
+      this.show.open({ spec, view: packet.header.view ?? viewOf(spec), dim: packet.header.dim, clock: this.show.prediction?.clock }, this.#horizon);
+      this.show.add(packet);
+      this.show.restage();
+      this.#overlay("");
+      this.transport.refresh();
+    } catch (error) {
+      if (error.name !== "AbortError" && error.status !== 404) this.complain(error.message);
+    }
+  }
+
+  #predict(prediction) {
+    this.show.prediction = prediction;
+    this.show.stale = true;
+    this.predictionPanel.show(prediction);
+  }
+
+  get #horizon() {
+    const horizon = this.controls.spec.flow?.horizon ?? 20;
+    return typeof horizon === "number" ? horizon : null;
+  }
+
+  #run() {
+    const { spec } = this.controls;
+    this.ran = true;
+    this.show.running = true;
+    this.complain("");
+    this.say("Computing the first frames.");
+    this.live.start({
+      spec,
+      frames: spec.flow?.frames ?? 101,
+      clock: this.show.playhead.clock,
+      merge: spec.flow?.stepper?.kind === "merging",
+    });
+  }
+
+  #started(message) {
+    this.run = message.run_id;
+    if (!this.show.prediction) this.#predict(message.prediction ?? null);
+    const { spec } = this.controls;
+    this.pending = { spec, view: viewOf(spec), clock: this.show.prediction?.clock, ...message };
+  }
+
+  #frame(packet) {
+    // The start stays on the stage until the run's own first frame is there.
+    if (this.pending) {
+      const { playing } = this.show.playhead;
+      this.show.open(this.pending, this.#horizon);
+      this.show.playhead.playing = playing;
+      this.pending = null;
+      this.say("Running.");
+    }
+    this.show.add(packet);
+  }
+
+  #finished(message) {
+    this.show.running = false;
+    this.show.fit();
+    this.verdicts.show(message);
+    this.takeaway.offer(message.run_id ?? this.run);
+    const count = this.show.album.clusters.at(-1);
+    this.say(`Finished: ${this.show.album.length} frames${Number.isFinite(count) ? `, ${count} clusters at the end` : ""}.`);
+  }
+
+  #failed(sentence) {
+    this.ran = this.show.running = false;
+    this.transport.pause();
+    this.say("");
+    this.complain(sentence);
+  }
+
+  #placed(points) {
+    const { measure, ...rest } = this.controls.spec;
+    this.controls.show({ ...rest, measure: { kind: "tokens", points } });
+    const chosen = this.placing.chosen;
+    this.#specChanged("");
+    this.placing.chosen = chosen;
+  }
+
+  async #cell(name, index) {
+    try {
+      const { spec } = await server.cell(name, index);
+      this.#tab("run");
+      this.controls.show(spec);
+      this.#specChanged("");
+      this.play();
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  async #tab(tab) {
+    for (const button of document.querySelectorAll("[data-tab]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
+    }
+    for (const panel of document.querySelectorAll("[data-show]")) panel.hidden = panel.dataset.show !== tab;
+    document.body.dataset.tab = tab;
+    find("map-panel").hidden = tab !== "sweeps";
+    find("stage").hidden = tab === "sweeps";
+    if (tab === "run") return;
+    this.transport.pause();
+    try {
+      const { runs = [], sweeps = [], models = [] } = await server.folder();
+      fillShelf(find("sweep-list"), sweeps, "No sweep in the chosen folder: make one with `metastable sweep`.", (name) => this.#openSweep(name));
+      fillShelf(find("run-list"), runs, "No run in the chosen folder: make one with `metastable run --out`.", (name) => this.#openStored(name));
+      fillShelf(find("model-list"), models, "No model in the chosen folder: make one with `metastable inspect --out`.", (name) => this.#openStored(name));
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  async #openSweep(name) {
+    try {
+      this.diagram.open({ name, ...(await server.sweep(name)) });
+      find("map").focus({ preventScroll: true });
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  async #openStored(name) {
+    try {
+      this.say(`Opening ${name}.`);
+      this.openRecording(await server.recording(name));
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  #offline() {
+    document.body.dataset.server = "none";
+    this.source = "recording";
+  }
+
+  #overlay(sentence) {
+    find("overlay").textContent = sentence;
+    find("overlay").hidden = !sentence;
+  }
+
+  #recolour() {
+    this.stage.recolour();
+    this.snapshotsStale();
+    this.predictionPanel.draw();
+    this.diagram.draw();
+  }
+
+  snapshotsStale() {
+    this.show.snapshots.drawnAttention = null;
+    this.show.stale = true;
+  }
+
+  #listen() {
+    for (const button of document.querySelectorAll("[data-tab]")) {
+      button.addEventListener("click", () => this.#tab(button.dataset.tab));
+    }
+    find("open-file").addEventListener("click", () => find("file").click());
+    find("file").addEventListener("change", (event) => this.#file(event.target.files[0]));
+    document.addEventListener("dragover", (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.#file(event.dataTransfer.files[0]);
+    });
+    find("sphere").addEventListener("keydown", (event) => {
+      if (this.placing.key(event) || this.stage.orbit.key(event)) event.preventDefault();
+    });
+    window.addEventListener("hashchange", () => this.#restore());
+  }
+
+  async #file(file) {
+    if (file) this.openRecording(await file.arrayBuffer());
+    find("file").value = "";
+  }
+
+  #animate() {
+    let last = performance.now();
+    const turn = (now) => {
+      this.show.tick(now, Math.min(0.1, (now - last) / 1000));
+      last = now;
+      this.live.acknowledge(now);
+      requestAnimationFrame(turn);
+    };
+    requestAnimationFrame(turn);
+  }
+}
+
+export function start() {
+  const app = new App();
+  Object.defineProperty(window, "metastable", { value: readout(app) });
+  app.begin();
+}
+
+/** What tests and curious readers may see; nothing in it can be changed. */
+function readout(app) {
+  const { show, stage } = app;
+  const position = [0, 0, 0];
+  return Object.freeze({
+    get frames() { return show.album.length; },
+    get index() { return show.index; },
+    get time() { return show.album.linear[show.index] ?? null; },
+    get place() { return show.playhead.place; },
+    get playing() { return show.playhead.playing; },
+    get running() { return Boolean(show.running); },
+    get clusters() { return show.clusterCount ?? null; },
+    get tokens() { return show.album.frames[show.index]?.count ?? 0; },
+    get drawn() { return stage.drawn; },
+    get view() { return stage.view; },
+    get prediction() { return structuredClone(show.prediction); },
+    get spec() { return structuredClone(app.controls.spec); },
+    get run() { return app.run ?? null; },
+    /** A number that changes when a drawn token does. */
+    get checksum() {
+      let sum = 0;
+      for (let i = 0; i < this.tokens; i++) {
+        stage.tokenAt(i, position);
+        sum += (i % 97 + 1) * (position[0] + 2 * position[1] + 3 * position[2]);
+      }
+      return sum;
+    },
+  });
+}

@@ -1,0 +1,131 @@
+// Tokens as discs. Two frames lie on the graphics card and the shader goes from one to the other,
+// so that nothing is copied or allocated while the picture moves between frames.
+
+import { BufferAttribute, BufferGeometry, DynamicDrawUsage, Points, ShaderMaterial } from "three";
+import { categoryColour } from "metastable/identity";
+import { SCALE } from "metastable/palette";
+
+const VERTEX = `
+attribute vec3 ahead;
+attribute vec3 tint;
+attribute float girth;
+uniform float mixing, pixels, round;
+varying vec3 colour;
+varying float front;
+void main() {
+  vec3 p = mix(position, ahead, mixing);
+  if (round > 0.5) p *= mix(length(position), length(ahead), mixing) / max(length(p), 1e-6);
+  vec4 seen = modelViewMatrix * vec4(p, 1.0);
+  vec3 outward = normalize(normalMatrix * p);
+  front = round > 1.5 ? smoothstep(-0.12, 0.22, dot(outward, normalize(-seen.xyz))) : 1.0;
+  colour = tint;
+  gl_Position = projectionMatrix * seen;
+  gl_PointSize = max(2.0, pixels * girth / -seen.z);
+}`;
+
+const FRAGMENT = `
+uniform vec3 paper;
+varying vec3 colour;
+varying float front;
+void main() {
+  float r = 2.0 * length(gl_PointCoord - 0.5);
+  if (r > 1.0) discard;
+  vec3 rimmed = colour * (1.0 - 0.28 * smoothstep(0.55, 1.0, r));
+  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.36), rimmed, front), 1.0);
+}`;
+
+const MOST_GIRTH = 0.17;
+
+export class Tokens {
+  constructor(capacity) {
+    this.geometry = new BufferGeometry();
+    this.uniforms = {
+      mixing: { value: 0 }, pixels: { value: 1 }, round: { value: 0 }, paper: { value: null },
+    };
+    const material = new ShaderMaterial({
+      vertexShader: VERTEX, fragmentShader: FRAGMENT, uniforms: this.uniforms,
+    });
+    this.object = new Points(this.geometry, material);
+    this.object.frustumCulled = false;
+    this.rgb = [0, 0, 0];
+    this.reserve(capacity);
+  }
+
+  reserve(capacity) {
+    this.capacity = capacity;
+    for (const [name, size] of [["position", 3], ["ahead", 3], ["tint", 3], ["girth", 1]]) {
+      const attribute = new BufferAttribute(new Float32Array(capacity * size), size);
+      attribute.setUsage(DynamicDrawUsage);
+      this.geometry.setAttribute(name, attribute);
+    }
+    this.geometry.setDrawRange(0, 0);
+  }
+
+  /** Lay frame `now` and the one after it on the card. */
+  show(now, next, colouring, album) {
+    if (now.count > this.capacity) this.reserve(Math.ceil(1.25 * now.count));
+    const { position, ahead, tint, girth } = this.geometry.attributes;
+    // After a merger tokens of two frames are not the same ones: the picture steps instead.
+    const target = next && next.count === now.count ? next : now;
+    position.array.set(now.positions);
+    ahead.array.set(target.positions);
+    this.#colour(now, colouring, tint.array, album);
+    this.#size(now, girth.array, album);
+    for (const attribute of [position, ahead, tint, girth]) {
+      attribute.clearUpdateRanges();
+      attribute.addUpdateRange(0, now.count * attribute.itemSize);
+      attribute.needsUpdate = true;
+    }
+    this.geometry.setDrawRange(0, now.count);
+  }
+
+  #colour(frame, colouring, out, album) {
+    const { cluster, mass, speed, count, colours } = frame;
+    const least = 1 / Math.max(2, album.tokens);
+    for (let i = 0; i < count; i++) {
+      if (colouring === "cluster" || (colouring === "speed" && !speed)) {
+        categoryColour(cluster ? colours.palette[cluster[i]] : 0, this.rgb);
+        out[3 * i] = this.rgb[0] / 255;
+        out[3 * i + 1] = this.rgb[1] / 255;
+        out[3 * i + 2] = this.rgb[2] / 255;
+        continue;
+      }
+      const share =
+        colouring === "mass"
+          ? logShare(mass ? mass[i] : cluster ? colours.shares[cluster[i]] : least, least, 1)
+          : logShare(speed[i], 1e-5 * album.fastest, album.fastest);
+      const at = 3 * Math.round(255 * share);
+      out[3 * i] = SCALE[at] / 255;
+      out[3 * i + 1] = SCALE[at + 1] / 255;
+      out[3 * i + 2] = SCALE[at + 2] / 255;
+    }
+  }
+
+  /** A token grows with its mass; tokens that cover each other look, and grow, like one. */
+  #size({ count, mass, cluster, positions, colours }, out, album) {
+    const plain = tokenGirth(album.tokens);
+    const grown = (tokens) => Math.min(MOST_GIRTH, plain * Math.max(1, Math.cbrt(tokens)));
+    if (mass) {
+      for (let i = 0; i < count; i++) out[i] = grown(mass[i] * album.tokens);
+      return;
+    }
+    out.fill(plain, 0, count);
+    for (const group of colours.large) {
+      const covered = (i) =>
+        cluster[i] === group.label &&
+        (positions[3 * i] - group.x) ** 2 + (positions[3 * i + 1] - group.y) ** 2 +
+          (positions[3 * i + 2] - group.z) ** 2 < plain * plain;
+      let tokens = 0;
+      for (let i = 0; i < count; i++) if (covered(i)) tokens++;
+      for (let i = 0; i < count; i++) if (covered(i)) out[i] = grown(tokens);
+    }
+  }
+}
+
+function logShare(value, least, most) {
+  if (!(value > least)) return 0;
+  return Math.min(1, Math.log(value / least) / Math.log(most / least));
+}
+
+/** Diameter of one token: as large as fits when all are spread out. */
+export const tokenGirth = (tokens) => Math.min(0.07, Math.max(0.017, 1.5 / Math.sqrt(tokens)));

@@ -1,0 +1,75 @@
+// The axis under the sphere: time on its clock, how far frames have come, and the predicted exit.
+
+import { brief, decades, power, ticks } from "metastable/numbers";
+import { themeColours } from "metastable/palette";
+
+const THUMB = 9; // half the thumb of the slider, which never reaches the very ends
+const FONT = "11px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
+
+export class Timeline {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.pen = canvas.getContext("2d");
+    this.onresize = null;
+    new ResizeObserver(() => this.#fit()).observe(canvas);
+    this.#fit();
+  }
+
+  #fit() {
+    const { clientWidth, clientHeight } = this.canvas;
+    if (!clientWidth) return;
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.canvas.width = Math.round(clientWidth * ratio);
+    this.canvas.height = Math.round(clientHeight * ratio);
+    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.onresize?.();
+  }
+
+  draw({ first, known, last, clock }, exit, label) {
+    const { pen, width, height } = this;
+    if (!width) return;
+    const colours = themeColours();
+    const x = (place) => THUMB + ((place - first) / (last - first)) * (width - 2 * THUMB);
+    pen.clearRect(0, 0, width, height);
+    pen.font = FONT;
+    pen.textBaseline = "bottom";
+    pen.fillStyle = colours.soft;
+    const marked = exit >= first && exit <= last ? x(exit) : null;
+    const word = "exit, by theory";
+    const room = pen.measureText(word).width;
+    const leftwards = marked !== null && marked + room + 8 > width;
+    for (const at of this.#ticks(first, last, clock, (width - 2 * THUMB) / 74)) {
+      const text = clock === "log" ? (Math.abs(at) > 2 ? power(at) : brief(10 ** at)) : brief(at);
+      const px = x(at);
+      pen.fillRect(px - 0.5, 17, 1, 5);
+      const half = 0.5 * pen.measureText(text).width;
+      if (px + half > width - 2 || px - half < 0) pen.textAlign = px < width / 2 ? "left" : "right";
+      else pen.textAlign = "center";
+      pen.fillText(text, pen.textAlign === "center" ? px : px < width / 2 ? 0 : width, height);
+    }
+    pen.fillStyle = colours.line;
+    pen.fillRect(THUMB, 19, width - 2 * THUMB, 2);
+    pen.fillStyle = colours.accent;
+    pen.globalAlpha = 0.55;
+    pen.fillRect(THUMB, 18.5, Math.max(0, x(known) - THUMB), 3);
+    pen.globalAlpha = 1;
+    pen.textBaseline = "top";
+    if (marked !== null) {
+      pen.fillStyle = colours.theory;
+      pen.fillRect(marked - 1, 2, 2, 24);
+      pen.textAlign = leftwards ? "right" : "left";
+      pen.fillText(word, marked + (leftwards ? -5 : 5), 0);
+    }
+    const far = marked !== null && marked > width * 0.55;
+    pen.fillStyle = colours.soft;
+    pen.textAlign = far ? "left" : "right";
+    pen.fillText(label, far ? THUMB : width - THUMB, 0);
+  }
+
+  #ticks(first, last, clock, count) {
+    const found = clock === "log" ? decades(first, last, count) : [];
+    return found.length >= 2 ? found : clock === "log" ? found : ticks(first, last, count);
+  }
+}

@@ -1,0 +1,180 @@
+"""Clusters on demand: train β and V so that tokens of the circle form k clusters at a set depth."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import optax
+
+from metastable import checks
+from metastable.fields import FeedForward, Field, MultiHead, SelfAttention
+from metastable.learn.training import Gradient, Training, train
+from metastable.measures import Points
+from metastable.numerics import jax, jnp
+from metastable.observe import kernel_modes
+from metastable.sphere import retract, uniform_points
+
+__all__ = ["Demand", "Heads", "count_clusters", "miss", "success", "train_clusters", "wanted_loss"]
+
+FREE = ("beta", "value", "heads", "layer")
+WEAK = 0.01  # of a neuron's pull before training, against 1 for attention
+
+
+class Heads(NamedTuple):
+    """Isotropic heads and a feed-forward layer: ẋ = P( Σ_h v_h A_{β_h}(x) + w exp(ax) ).
+
+    `log_beta` (H,), `value` (H,), `outer` w (2, p), `inner` a (p, 2); p = 0 is no layer.
+    """
+
+    log_beta: Any
+    value: Any
+    outer: Any
+    inner: Any
+
+    def field(self) -> Field:
+        betas, values = jnp.exp(self.log_beta), self.value
+        heads = [SelfAttention(betas[h], value=values[h]) for h in range(values.shape[0])]
+        attention = heads[0] if len(heads) == 1 else MultiHead(heads)
+        if not self.inner.shape[0]:
+            return attention
+        return attention + FeedForward(self.outer, self.inner, activation=jnp.exp)
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """`clusters` k wanted of `tokens` independent uniform tokens at depth `horizon` (SA clock).
+
+    - `free`: what is trained, "beta" (V = I), "value" (β and V = vI, whose v is the clock), "heads"
+      (all β_h and V_h = v_h I of three heads) or "layer" (β, v and a feed-forward layer w exp(ax)
+      of k neurons).
+    - `steps`: midpoint steps of a training run; `starts`: fresh random starts in each batch.
+    - `width`: β of the kernel whose maxima are counted. It resolves √(2·width) clusters, and is the
+      same for every field, so that a field cannot win by blurring.
+    """
+
+    clusters: int
+    tokens: int = 96
+    horizon: float = 10.0
+    free: str = "heads"
+    steps: int = 32
+    starts: int = 8
+    width: float = 24.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("clusters", 1), ("tokens", 2), ("steps", 1), ("starts", 1)):
+            checks.integer(name, getattr(self, name), least)
+        checks.positive("horizon", self.horizon)
+        checks.positive("width", self.width)
+        if self.free not in FREE:
+            raise ValueError(f"free must be one of {', '.join(FREE)}; got {self.free!r}.")
+
+    def first(self, beta: float | None = None) -> Heads:
+        """Where training starts: `beta`, by default k²/2, the linear theory's round figure."""
+        beta = self.clusters**2 / 2 if beta is None else checks.positive("beta", beta)
+        ratios, values = ([0.25, 1.0, 4.0], [-0.1, 1.0, -0.1]) if self.free == "heads" else ([1], [1])
+        around = 2 * jnp.pi * jnp.arange(self.clusters if self.free == "layer" else 0) / self.clusters
+        inner = jnp.stack([jnp.cos(around), jnp.sin(around)], axis=1)
+        return Heads(
+            jnp.log(beta * jnp.array(ratios, float)), jnp.array(values, float), WEAK * inner.T, inner
+        )
+
+
+def wanted_loss(angles: Any, clusters: int) -> Any:
+    """1 − |μ̂_k|² + Σ_{0<j<k} |μ̂_j|², with μ̂_j = Σ e^{−ijθ}/n over the last axis.
+
+    Zero exactly for k equal clusters in a regular polygon: |μ̂_k| = 1 puts tokens at the corners of
+    a k-gon, and the lower coefficients vanish only when its corners are equally full. Derived here.
+
+    >>> float(wanted_loss(2 * jnp.pi * jnp.arange(3) / 3, 3)) < 1e-15
+    True
+    """
+    modes = jnp.arange(1, clusters + 1)[:, None]
+    power = jnp.abs(jnp.mean(jnp.exp(-1j * modes * angles[..., None, :]), axis=-1)) ** 2
+    return 1 - power[..., -1] + jnp.sum(power[..., :-1], axis=-1)
+
+
+def miss(demand: Demand, heads: Heads, starts: Any) -> Any:
+    """The training loss: mean of `wanted_loss` at the horizon over starts (s, n, 2)."""
+    ends = _arrive(demand, _free(demand, heads), starts, demand.steps)
+    return jnp.mean(wanted_loss(jnp.arctan2(ends[..., 1], ends[..., 0]), demand.clusters))
+
+
+def train_clusters(
+    demand: Demand,
+    *,
+    steps: int = 150,
+    rate: float = 0.05,
+    beta: float | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
+) -> Training:
+    """Train the heads of a `Demand` by Adam, on fresh random starts in every step.
+
+    The parameters are `Heads`; validation is on a fixed set of starts. `beta` is where it begins.
+    """
+    schedule = optax.cosine_decay_schedule(rate, steps, alpha=0.05)
+    method = Gradient(lambda heads, starts: miss(demand, heads, starts), optax.adam(schedule))
+    return train(
+        demand.first(beta),
+        method,
+        _draw(demand, jax.random.key(10_000 + seed), 4 * demand.starts),
+        steps=steps,
+        draw=lambda data, key, step: _draw(demand, jax.random.fold_in(key, step), demand.starts),
+        every=max(1, steps // 30),
+        seed=seed,
+        checkpoint=checkpoint,
+        progress=progress,
+        title=f"{demand.clusters} clusters",
+    )
+
+
+def count_clusters(
+    demand: Demand, heads: Heads, starts: int = 50, seed: int = 1, tokens: int | None = None
+) -> np.ndarray:
+    """How many clusters each of `starts` fresh starts has at the horizon: (starts,).
+
+    Maxima of the kernel density at β = `width` (`observe.kernel_modes`), after steps four times
+    shorter than those of training.
+    """
+    demand = demand if tokens is None else dataclasses.replace(demand, tokens=tokens)
+    begin = _draw(demand, jax.random.key(20_000_000 + checks.seed(seed)), starts)
+    arrive = jax.jit(lambda x: _arrive(demand, _free(demand, heads), x, 4 * demand.steps))
+    return np.array([int(kernel_modes(Points(x), demand.width)) for x in np.asarray(arrive(begin))])
+
+
+def success(counts: np.ndarray, clusters: int) -> tuple[float, float, float]:
+    """The share of starts with k clusters, and Wilson's 95 % interval around it.
+
+    >>> [round(x, 3) for x in success(np.array([3] * 45 + [4] * 5), 3)]
+    [0.9, 0.786, 0.957]
+    """
+    n, p, z = len(counts), float(np.mean(counts == clusters)), 1.959964
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return p, middle - half, middle + half
+
+
+def _free(demand: Demand, heads: Heads) -> Heads:
+    # What is not free keeps its value, whatever an optimiser with momentum would do to it.
+    return heads._replace(value=jnp.ones(1)) if demand.free == "beta" else heads
+
+
+def _draw(demand: Demand, key: Any, starts: int) -> Any:
+    return uniform_points(key, starts * demand.tokens, 2).reshape(starts, demand.tokens, 2)
+
+
+def _arrive(demand: Demand, heads: Heads, starts: Any, steps: int) -> Any:
+    field, h = heads.field(), demand.horizon / steps
+    velocity = jax.vmap(lambda x: field.velocity(Points(x)))
+
+    @jax.checkpoint
+    def step(x, _):
+        middle = retract(x + h / 2 * velocity(x))
+        return retract(x + h * velocity(middle)), None
+
+    return jax.lax.scan(step, starts, length=steps)[0]

@@ -1,0 +1,234 @@
+"""Lessons on neural ODEs: classes that flow apart and collapse, and networks of many layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable.learn.datasets import Labelled, draw_data
+from metastable.learn.lesson import Curves, Frames, Lesson, at
+from metastable.learn.neural_ode import (
+    Classifier,
+    Continuous,
+    Layers,
+    classification_loss,
+    depth_of,
+    features,
+    initial_classifier,
+    trace,
+)
+from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.training import Gradient, Training, train, whole
+from metastable.numerics import jax, jnp
+from metastable.observe.neural_collapse import neural_collapse
+from metastable.spec.learning import Classification, DeepLimit, Network
+
+__all__ = ["learn_classes", "learn_deep_limit"]
+
+FRAMES = 32  # of a flow, all stages together
+SHOWN = 600  # points in a picture
+WATCHED = ("NC1", "NC2", "NC3", "NC4", "accuracy, training", "accuracy, held-out")
+
+
+def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
+    """Train a network to tell classes apart; follow its neural collapse in training and depth."""
+    data, held = draw_data(spec.data, spec.seed)
+    training, first = _train(spec, data, held, folder)
+    seen = np.vstack([first, training.watched])
+    steps = np.append(0, training.checks)
+    times, states = _through_depth(training.parameters, data.points, spec.network)
+    depthwise = np.array([neural_collapse(state, data.labels) for state in states])
+    last = dict(zip(WATCHED, seen[-1].tolist(), strict=True))
+    facts = _setting(spec, training.parameters) | {
+        "training accuracy": last["accuracy, training"],
+        "held-out accuracy": last["accuracy, held-out"],
+        "NC1 at first, at last": [float(seen[0, 0]), float(seen[-1, 0])],
+        "NC1 fell by": float(seen[0, 0] / seen[-1, 0]),
+        "NC2, distance from a simplex": last["NC2"],
+        "NC3, distance of classifier and means": last["NC3"],
+        "NC4, answers that are not the nearest mean": last["NC4"],
+        "seconds in steps": at(training.seconds, -1),
+    }
+    curves = {
+        "loss": Curves(
+            "step",
+            "loss",
+            {
+                "training": (np.arange(1, training.losses.size + 1), training.losses),
+                "held-out": (training.checks, training.validation),
+            },
+            caption="The loss, its decay included.",
+        ),
+        "collapse": Curves(
+            "step",
+            "0 at full collapse",
+            {name: (steps, seen[:, k]) for k, name in enumerate(WATCHED[:4])},
+            caption="Neural collapse in training: variability inside classes (NC1), distance of "
+            "the class means from a simplex (NC2), of the classifier from the means (NC3), and "
+            "answers other than the nearest mean (NC4).",
+        ),
+        "accuracy": Curves(
+            "step",
+            "share of errors",
+            {name: (steps, 1 - seen[:, k]) for k, name in list(enumerate(WATCHED))[4:]},
+            caption="Points put into a wrong class.",
+        ),
+        "depth": Curves(
+            "depth t",
+            "0 at full collapse",
+            {"NC1": (times, depthwise[:, 0]), "NC2": (times, depthwise[:, 1])},
+            caption="Neural collapse of the trained network through its depth.",
+        ),
+    }
+    pictures = {"flow": _frames(times, states, data.labels)}
+    return Lesson(spec.name or "classes", facts, curves, training.outcome, pictures)
+
+
+def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
+    """Train a flow; then give it L layers, whole or with neurons drawn anew for each layer."""
+    data, held = draw_data(spec.data, spec.seed)
+    training, _ = _train(spec, data, held, folder)
+    network, parameters = spec.network, training.parameters
+    x = jnp.asarray(held.points)
+    end = features(parameters, x, network, Continuous(1e-11))
+    pool = split_neurons(parameters.stages[0], spec.groups)
+    start = jnp.zeros((len(x), network.widths[0])).at[:, : x.shape[1]].set(x)
+    _, spread = average_and_spread(pool, start, network.horizon)
+    variance = float(jnp.mean(jnp.trace(spread, axis1=1, axis2=2))) * network.horizon
+    keys = jax.random.split(jax.random.key(spec.seed), spec.draws)
+    size = float(jnp.sqrt(jnp.mean(jnp.sum(end**2, axis=1))))
+    euler, noisy, bars, wrong = [], [], [], []
+    for count in spec.layers:
+        deep = features(parameters, x, network, Layers(count))
+        euler.append(_distance(deep, end) / size)
+        answers = deep @ parameters.matrix.T + parameters.offset
+        wrong.append(float(jnp.mean(jnp.argmax(answers, axis=1) != held.labels)))
+        drawn = jax.lax.map(
+            lambda key: resampled_layers(pool, start, network.horizon, count, key),  # noqa: B023
+            keys,
+        )
+        each = np.array([_distance(one, end) / size for one in drawn])
+        noisy.append(float(np.sqrt(np.mean(each**2))))
+        bars.append(float(each.std() / np.sqrt(len(each))))
+    layers = np.array(spec.layers)
+    predicted = np.sqrt(variance / layers) / size
+    facts = _setting(spec, parameters) | {
+        "slope of the ResNet's error": _slope(layers, euler),
+        "slope of the resampled error": _slope(layers, noisy),
+        "resampled error over predicted": dict(
+            zip(map(str, spec.layers), (np.array(noisy) / predicted).tolist(), strict=True)
+        ),
+        "held-out errors of the ResNets": dict(zip(map(str, spec.layers), wrong, strict=True)),
+        "groups of neurons": spec.groups,
+        "draws": spec.draws,
+    }
+    curves = {
+        "error": Curves(
+            "layers L",
+            "distance from the flow",
+            {
+                "same weights in all layers": (layers, np.array(euler)),
+                "neurons drawn anew for each layer": (layers, np.array(noisy)),
+                "predicted, ∝ L^(−1/2)": (layers, predicted),
+            },
+            caption="Networks of L layers beside the trained flow, relative to the size of its "
+            "states: root mean square over held-out points. Drawn neurons: over the draws too.",
+            bars={"neurons drawn anew for each layer": np.array(bars)},
+            powers=True,
+        ),
+    }
+    return Lesson(spec.name or "many layers", facts, curves, training.outcome)
+
+
+def _train(
+    spec: Classification, data: Labelled, held: Labelled, folder: Path | None
+) -> tuple[Training, np.ndarray]:
+    """The training of a spec, watched, and what is seen before its first step."""
+    import optax
+
+    network, descent = spec.network, spec.training
+    parameters = initial_classifier(network, int(data.labels.max()) + 1, spec.seed)
+    look = jax.jit(lambda parameters, x: features(parameters, x, network))
+
+    def watch(parameters: Classifier) -> np.ndarray:
+        matrix, offset = np.asarray(parameters.matrix), np.asarray(parameters.offset)
+        found, other = (np.asarray(look(parameters, part.points)) for part in (data, held))
+        collapse = neural_collapse(found, data.labels, matrix, offset)
+        right = [
+            np.mean(np.argmax(state @ matrix.T + offset, axis=1) == part.labels)
+            for state, part in ((found, data), (other, held))
+        ]
+        return np.array([*collapse, *right])
+
+    rate = optax.cosine_decay_schedule(descent.rate, descent.steps)
+    training = train(
+        parameters,
+        Gradient(classification_loss(network, descent.loss, descent.decay), optax.adam(rate)),
+        tuple(map(jnp.asarray, data)),
+        steps=descent.steps,
+        draw=whole if descent.batch is None else _batches(descent.batch),
+        validation=tuple(map(jnp.asarray, held)),
+        watch=watch,
+        seed=spec.seed,
+        checkpoint=None if folder is None else folder / "training.npz",
+        title=spec.name or spec.kind,
+    )
+    return training, watch(parameters)
+
+
+def _batches(size: int) -> Any:
+    def draw(data: Any, key: Any, step: Any) -> Any:
+        chosen = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, len(data[1]))
+        return tuple(part[chosen] for part in data)
+
+    return draw
+
+
+def _through_depth(
+    parameters: Classifier, points: np.ndarray, network: Network
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times and states (m, n, d) of the trained network."""
+    depth = depth_of(network)
+    pieces = network.pieces * len(network.widths)
+    if isinstance(depth, Continuous):
+        depth = Continuous(frames=max(1, FRAMES // pieces))
+    states = np.asarray(trace(parameters, jnp.asarray(points), network, depth))
+    return np.linspace(0, network.horizon * len(network.widths), len(states)), states
+
+
+def _frames(times: np.ndarray, states: np.ndarray, labels: np.ndarray) -> Frames:
+    """The states in one plane: the two axes along which first and last states spread most."""
+    states, labels = states[:, :SHOWN], labels[:SHOWN]
+    ends = [states[k] - states[k].mean(axis=0) for k in (0, -1)]
+    both = np.concatenate([end / np.linalg.norm(end) for end in ends])
+    axes = np.linalg.svd(both, full_matrices=False)[2][:2]
+    caption = (
+        "The points through the depth of the trained network, in the plane along whose axes the "
+        "first and the last states spread most; colours are classes."
+    )
+    return Frames(times, states @ axes.T, labels, caption)
+
+
+def _setting(spec: Classification, parameters: Classifier) -> dict[str, Any]:
+    network = spec.network
+    weights = "constant" if network.pieces == 1 else f"{network.pieces} {network.path} a stage"
+    depth = "flow" if network.layers is None else f"{network.layers} layers a stage"
+    return {
+        "data": spec.data.kind,
+        "network": f"widths {', '.join(map(str, network.widths))}; {network.neurons} neurons; "
+        f"{weights}; {depth}",
+        "parameters": sum(leaf.size for leaf in jax.tree.leaves(parameters)),
+        "training": f"{spec.training.steps} steps of Adam, {spec.training.loss}, "
+        f"decay {spec.training.decay:g}",
+        "seed": spec.seed,
+    }
+
+
+def _distance(one: Any, other: Any) -> float:
+    return float(jnp.sqrt(jnp.mean(jnp.sum((one - other) ** 2, axis=1))))
+
+
+def _slope(layers: np.ndarray, errors: list[float]) -> float:
+    return float(np.polyfit(np.log(layers), np.log(errors), 1)[0])

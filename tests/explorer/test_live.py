@@ -1,0 +1,69 @@
+"""A watched run is the run: the same bits as `metastable run`, frame by frame."""
+
+import numpy as np
+import pytest
+
+import metastable as ms
+from metastable.explorer.limits import Limits, read_experiment
+from metastable.explorer.live import Live, log_frames
+from metastable.flows.build import run_experiment
+
+START = {"tokens": 40, "dim": 2, "seed": 3}
+CASES = {
+    "adaptive": {"measure": START, "field": {"beta": 4.0}, "flow": {"horizon": 5.0, "frames": 31}},
+    "noise": {
+        "measure": START,
+        "field": [{"kind": "self_attention"}, {"kind": "noise", "kappa": 5.0}],
+        "flow": {"horizon": 1.0, "frames": 11, "seed": 7},
+    },
+    "merging": {
+        "measure": START,
+        "field": {"beta": 30.0},
+        "flow": {"horizon": "end", "stepper": {"kind": "merging"}, "frames": 41},
+    },
+    "layers": {
+        "measure": START,
+        "flow": {"horizon": 4.0, "stepper": {"kind": "layers", "step": 0.5}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_watched_runs_have_the_bits_of_unwatched_ones(name):
+    experiment = read_experiment(CASES[name], Limits())
+    live = Live(experiment)
+    seen = list(live.moments())
+    plain = run_experiment(experiment, progress=False)
+    assert live.run is not None and live.run.outcome == plain.outcome
+    np.testing.assert_array_equal(live.run.times, plain.times)
+    for ours, theirs in zip(live.run.frames, plain.frames, strict=True):
+        np.testing.assert_array_equal(ours.points, theirs.points)
+    np.testing.assert_array_equal(seen[-1].tokens.points, plain.frames[-1].points)
+    assert len(seen) >= len(plain.frames) // 2
+    if name == "merging":
+        # 1 cluster at log t beyond what doubles in t could step through, energy climbing on the way
+        assert seen[-1].tokens.count == 1 and seen[-1].log_time == plain.log_times[-1] > 20
+        counts = [moment.tokens.count for moment in seen]
+        assert counts == sorted(counts, reverse=True)
+        assert all(len(moment.names) == moment.tokens.count for moment in seen)
+
+
+def test_stopping_keeps_the_frames_so_far():
+    asked = []
+    live = Live(read_experiment(CASES["adaptive"], Limits()), stopped=lambda: len(asked) > 6)
+    for moment in live.moments():
+        asked.append(moment)
+    assert live.run is not None and live.run.outcome.name == "interrupted"
+    assert 6 < len(live.run.frames) == len(asked) < 31
+
+
+def test_log_clock_has_even_steps_of_log_time():
+    live = Live(read_experiment(CASES["adaptive"], Limits()), log_clock=True)
+    moments = list(live.moments())
+    steps = np.diff([moment.log_time for moment in moments[1:]])
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-9)
+    assert live.run is not None and live.run.times[0] == 0 and live.run.times[-1] == 5.0
+    assert len(log_frames(5.0, 31)) == 31
+    # The frames lie on one solution: the last one is that of the even clock to the tolerance.
+    plain = ms.flow(live.start, live.field, 5.0)
+    np.testing.assert_allclose(moments[-1].tokens.points, plain.frames[-1].points, atol=1e-6)
