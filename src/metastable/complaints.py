@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -13,11 +14,12 @@ def one_line(error: ValidationError) -> str:
     """The first complaint of a validation, as argument, requirement and value received."""
     first = _most_telling(error.errors(include_url=False))
     # The discriminated unions add the kind to the path; people never wrote it there.
-    last = len(first["loc"]) - 1
+    kind, given = first["type"], first["input"]
+    # A key may be called like a kind (`tokens`): the last part is one, unless the kind is at fault.
+    last = -1 if kind.startswith("union_tag") else len(first["loc"]) - 1
     where = ".".join(
         str(part) for k, part in enumerate(first["loc"]) if not _is_tag(part, last=k == last)
     )
-    kind, given = first["type"], first["input"]
     if kind == "extra_forbidden":
         return f"unknown key {where}; got {given!r}: remove it or check its spelling."
     if kind == "missing":
@@ -33,20 +35,31 @@ def one_line(error: ValidationError) -> str:
     return f"{where} {requirement}; got {value if len(value) <= 60 else value[:57] + '...'}."
 
 
-_TAGS = frozenset(
-    "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points tokens "
-    "density_mode density_von_mises_fisher density_of_tokens rope "
-    "alibi window self_attention l2_attention sinkhorn_attention multi_head kuramoto krause "
-    "potential feed_forward noise block gain rescaled piecewise adaptive euler layers geodesic "
-    "one many spirals digits".split()
+# Names pydantic gives to the forms of a value; nobody wrote them.
+_FORMS = frozenset(
+    "Draw float int str bool constrained-float constrained-int constrained-str one many".split()
 )
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """Every kind that a part of a spec may have: `kind` of all its models."""
+    from metastable.spec.values import Model
+
+    found, left = set(), [Model]
+    while left:
+        model = left.pop()
+        left += model.__subclasses__()
+        if "kind" in model.model_fields:
+            found.update(get_args(model.model_fields["kind"].annotation))
+    return frozenset(found)
 
 
 def _is_tag(part: Any, *, last: bool) -> bool:
     """Whether a part of a location names a form of the value, not a key of the spec."""
     if not isinstance(part, str):
         return False
-    return part in ("float", "Draw") or "[" in part or (part in _TAGS and not last)
+    return part in _FORMS or "[" in part or (part in _kinds() and not last)
 
 
 def _most_telling(complaints: list[Any]) -> Any:

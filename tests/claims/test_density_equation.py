@@ -144,7 +144,7 @@ def test_uniform_loses_stability_at_the_critical_noise(dim, normalized):
             return float(values[np.abs(values) > 1e-13].max())  # the mass neither grows nor falls
 
         expected = float(critical_kappa(beta, dim, normalized=normalized))
-        found = brentq(top, 0.5 * expected, 2 * expected, xtol=1e-9 * expected)
+        found: Any = brentq(top, 0.5 * expected, 2 * expected, xtol=1e-9 * expected)
         print(dim, normalized, beta, "relative gap", found / expected - 1)
         assert found == pytest.approx(expected, rel=1e-6)
 
@@ -185,12 +185,12 @@ def test_unnormalised_attention_at_large_beta_is_the_porous_medium_equation(valu
             basis.laplacian() * basis.coefficients(basis.values(basis.from_real(c)) ** 2)
         )
     )
-    exact: Any = diffrax.diffeqsolve(
+    solution: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(limit), diffrax.Dopri8(), 0.0, s, 1e-5,
         basis.to_real(start.coefficients), max_steps=100_000,
         stepsize_controller=diffrax.PIDController(1e-12, 1e-12),
-    ).ys[-1]  # fmt: skip
-    exact = np.asarray(basis.from_real(exact))[:9]
+    )  # fmt: skip
+    exact = np.asarray(basis.from_real(solution.ys[-1]))[:9]
     for beta in BETAS:
         # e^{β(s−1)}/β: the USA clock slowed down by e^{−β}, which overflows otherwise.
         field = ms.MultiHead([ms.Potential(lambda u, b=beta: jnp.exp(b * (u - 1)) / b)], [value])

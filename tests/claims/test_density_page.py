@@ -10,6 +10,7 @@ import pytest
 
 from metastable import spec
 from metastable.flows.build import build_start
+from metastable.measures import Density
 
 pytestmark = pytest.mark.claim
 
@@ -39,4 +40,4 @@ def test_its_spec_builds(tmp_path):
     (block,) = blocks("toml")
     (tmp_path / "density.toml").write_text(block)
     measure, _ = build_start(spec.load_experiment(tmp_path / "density.toml", {}))
-    assert measure.degree == 24
+    assert isinstance(measure, Density) and measure.degree == 24

@@ -4,7 +4,6 @@ import pytest
 
 from metastable.explorer.limits import Limits, Refused, read_experiment
 from metastable.explorer.presets import CHOICES, presets
-from metastable.flows.build import build_start
 
 PLAIN = {"measure": {"tokens": 10, "dim": 2}, "field": {"beta": 2.0}}
 
@@ -47,12 +46,12 @@ def test_too_much_is_refused_in_one_sentence(spec, word):
     assert word in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_presets_are_within_the_limits_and_can_be_built():
+def test_presets_are_within_the_limits():
     names = [preset["name"] for preset in presets()]
     assert len(set(names)) == len(names) >= 15
     for preset in presets():
         assert preset["source"].startswith("arXiv:") and preset["note"]
-        build_start(read_experiment(preset["spec"], Limits()))
+        read_experiment(preset["spec"], Limits())
 
 
 def test_choices_name_every_kind_of_the_spec():

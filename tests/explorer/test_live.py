@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import metastable as ms
 from metastable.explorer.limits import Limits, read_experiment
 from metastable.explorer.live import Live, log_frames
 from metastable.flows.build import run_experiment
@@ -16,15 +15,15 @@ CASES = {
         "field": [{"kind": "self_attention"}, {"kind": "noise", "kappa": 5.0}],
         "flow": {"horizon": 1.0, "frames": 11, "seed": 7},
     },
-    "merging": {
-        "measure": START,
-        "field": {"beta": 30.0},
-        "flow": {"horizon": "end", "stepper": {"kind": "merging"}, "frames": 41},
-    },
     "layers": {
         "measure": START,
         "flow": {"horizon": 4.0, "stepper": {"kind": "layers", "step": 0.5}},
     },
+}
+STAIRCASE = {
+    "measure": START,
+    "field": {"beta": 30.0},
+    "flow": {"horizon": "end", "stepper": {"kind": "merging"}, "frames": 41},
 }
 
 
@@ -39,13 +38,22 @@ def test_watched_runs_have_the_bits_of_unwatched_ones(name):
     for ours, theirs in zip(live.run.frames, plain.frames, strict=True):
         np.testing.assert_array_equal(ours.points, theirs.points)
     np.testing.assert_array_equal(seen[-1].tokens.points, plain.frames[-1].points)
-    assert len(seen) >= len(plain.frames) // 2
-    if name == "merging":
-        # 1 cluster at log t beyond what doubles in t could step through, energy climbing on the way
-        assert seen[-1].tokens.count == 1 and seen[-1].log_time == plain.log_times[-1] > 20
-        counts = [moment.tokens.count for moment in seen]
-        assert counts == sorted(counts, reverse=True)
-        assert all(len(moment.names) == moment.tokens.count for moment in seen)
+    assert len(seen) == len(plain.frames)
+
+
+def test_a_staircase_is_watched_to_its_last_cluster():
+    experiment = read_experiment(STAIRCASE, Limits())
+    live = Live(experiment)
+    seen = list(live.moments())
+    plain = run_experiment(experiment, progress=False)
+    assert live.run is not None and live.run.outcome.name == "done"
+    counts = [moment.tokens.count for moment in seen]
+    assert counts == sorted(counts, reverse=True) and (counts[0], counts[-1]) == (40, 1)
+    assert all(len(moment.names) == moment.tokens.count for moment in seen)
+    # More looks than `run` takes cut its steps elsewhere; the solution is one, to the tolerance.
+    assert len(seen) > len(plain.frames)
+    assert abs(seen[-1].log_time - plain.log_times[-1]) < 1e-5 and seen[-1].log_time > 20
+    np.testing.assert_allclose(seen[-1].tokens.points, plain.frames[-1].points, atol=1e-5)
 
 
 def test_stopping_keeps_the_frames_so_far():
@@ -65,5 +73,5 @@ def test_log_clock_has_even_steps_of_log_time():
     assert live.run is not None and live.run.times[0] == 0 and live.run.times[-1] == 5.0
     assert len(log_frames(5.0, 31)) == 31
     # The frames lie on one solution: the last one is that of the even clock to the tolerance.
-    plain = ms.flow(live.start, live.field, 5.0)
+    plain = run_experiment(read_experiment(CASES["adaptive"], Limits()), progress=False)
     np.testing.assert_allclose(moments[-1].tokens.points, plain.frames[-1].points, atol=1e-6)

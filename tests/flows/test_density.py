@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,7 @@ def brute_force(density, beta, normalized, size=256):
     theta = 2 * np.pi * np.arange(size) / size
     k = np.arange(density.degree + 1)
     c = np.asarray(density.coefficients)
-    f = (np.exp(1j * np.outer(theta, k)) @ (np.where(k > 0, 2, 1) * c)).real
+    f = np.real(np.exp(1j * np.outer(theta, k)) @ (np.where(k > 0, 2, 1) * c))
     gap = theta[:, None] - theta
     kernel = np.exp(beta * np.cos(gap))
     v = -(kernel * np.sin(gap)) @ f / size
@@ -45,7 +46,8 @@ def test_the_equation_is_the_brute_force_one(normalized):
 def test_the_velocity_is_that_of_very_many_tokens(centre):
     """Nodes of a quadrature, weighted by the density, are tokens for the particle field."""
     density = Density.von_mises_fisher(centre, 2.0).resized(36)
-    basis, dim = density.basis, density.dim
+    basis: Any = density.basis
+    dim = density.dim
     nodes = basis.nodes(None)
     areas = np.asarray(basis.shares).repeat(basis.longitudes) if dim == 3 else np.ones(len(nodes))
     weights = areas * np.asarray(basis.values(density.coefficients))

@@ -74,11 +74,11 @@ def test_the_written_gradient_is_that_of_autodiff(count, values, weights):
         return jnp.average(errors, weights=data.weights)
 
     loss = matrix_loss(layer)
-    found, expected = (jax.value_and_grad(f)(student, data) for f in (loss, plain))
+    found, expected = (jax.jit(jax.value_and_grad(f))(student, data) for f in (loss, plain))
     for got, want in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert np.allclose(got, want, rtol=0, atol=1e-12 * float(jnp.abs(want).max()))
     found, expected = (
-        jax.grad(lambda x, f=f: f(student, data._replace(inputs=x)))(data.inputs)
+        jax.jit(jax.grad(lambda x, f=f: f(student, data._replace(inputs=x))))(data.inputs)
         for f in (loss, plain)
     )
     assert np.allclose(found, expected, rtol=0, atol=1e-14)
@@ -88,7 +88,8 @@ def test_data_in_single_precision_move_matrices_in_double():
     """Seven digits of the step, not of the matrices."""
     method = Gradient(matrix_loss(TruncatedLayer(STEP)), optax.sgd(0.1))
     single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), DATA)
-    ends = [method.step(STUDENT, method.init(STUDENT, d), d)[0] for d in (DATA, single)]
+    step = jax.jit(lambda data: method.step(STUDENT, method.init(STUDENT, data), data)[0])
+    ends = [step(data) for data in (DATA, single)]
     for start, end, rough in zip(STUDENT, *ends, strict=True):
         assert rough.dtype == jnp.float64
         assert 0 < jnp.abs(rough - end).max() < 3e-6 * jnp.abs(end - start).max()

@@ -113,7 +113,8 @@ def test_without_the_extra_one_line_says_what_to_install(albert, text, monkeypat
     monkeypatch.setitem(sys.modules, "transformers", None)
     found = call(albert, "--text", text).exception
     assert isinstance(found, ValueError)
-    assert str(found) == "inspect needs the package transformers: pip install 'metastable[models]'."
+    told = "inspect needs the package transformers: install the extra [models], as README says."
+    assert str(found) == told
 
 
 def test_a_folder_of_texts_counts_all_of_them(albert, tmp_path):

@@ -23,10 +23,10 @@ def test_figures_follow_the_geometry():
     for name, run in runs.items():
         figures = figures_of(run)
         assert list(figures) == [name, "amplitudes", "energy"]
-        assert all("SA clock" in figure.get_label() for figure in figures.values())
+        assert all("SA clock" in str(figure.get_label()) for figure in figures.values())
         figures[name].canvas.draw()
-    assert "20 tokens (dots)" in figures_of(runs["density"])["density"].get_label()
+    assert "20 tokens (dots)" in str(figures_of(runs["density"])["density"].get_label())
     zonal = figures_of(made(Density.mode(8, 2, 0.1), Density.mode(8, 2, 0.2)))
-    assert "on S^7" in zonal["density"].get_label()
+    assert "on S^7" in str(zonal["density"].get_label())
     drawn = zonal["amplitudes"].axes[0]
     assert drawn.get_yscale() == "log" and "degree" in drawn.get_ylabel()

@@ -7,6 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from metastable.cli.gaussian import app
+from metastable.flows.trajectory import Outcome
+from metastable.report.gaussians import draw_iteration
+from metastable.trials import SETTINGS, Iteration, Track
 
 
 def call(*words):
@@ -31,6 +34,16 @@ def test_commands_answer_in_json_and_write_a_page(words, figures, tmp_path):
     assert {path.stem for path in (tmp_path / "new" / "figures").iterdir()} == figures
     kept = json.loads((tmp_path / "new" / "result.json").read_text())
     assert kept["verdicts"] == told["verdicts"]
+
+
+def test_an_explosion_up_to_the_end_of_floating_point_is_drawn():
+    spectra = tuple(np.array([1.0, 10.0**power]) for power in (0, 30, 90, 305))
+    track = Track("exact", (0, 1, 2, 3), spectra, Outcome("done", "All layers."))
+    figure = draw_iteration(Iteration(SETTINGS["explosion"], 0, track, track, None))
+    figure.canvas.draw()
+    ax = figure.axes[2]
+    assert np.isfinite(ax.get_ylim()[1]) and ax.get_ylim()[1] > 1e305
+    assert 4 < len(ax.get_yticks()) < 9
 
 
 def test_matrices_are_fitted(tmp_path):

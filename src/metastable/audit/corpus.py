@@ -168,7 +168,7 @@ def digits() -> Corpus:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError:
         raise ValueError(
-            "digits need the package scikit-learn: pip install 'metastable[models]'."
+            "digits need the package scikit-learn: install the extra [models], as README says."
         ) from None
     found: Any = load_digits()
     return images(found.images.astype(int), DIGIT_LEVELS)

@@ -185,5 +185,5 @@ def _needs_models() -> Iterator[None]:
         if (error.name or "").startswith("metastable"):
             raise
         raise ValueError(
-            f"audit needs the package {error.name}: pip install 'metastable[models]'."
+            f"audit needs the package {error.name}: install the extra [models], as README says."
         ) from None

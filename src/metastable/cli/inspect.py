@@ -84,7 +84,7 @@ def inspect(
     for package in ("torch", "transformers", "safetensors"):
         if find_spec(package) is None:
             raise ValueError(
-                f"inspect needs the package {package}: pip install 'metastable[models]'."
+                f"inspect needs the package {package}: install the extra [models], as README says."
             )
     from metastable.models.ablate import ablation
     from metastable.models.inspection import inspect as look

@@ -81,7 +81,7 @@ class Desk:
         self.thinking = asyncio.Semaphore(THINKING)
         self.connected = 0
         self.pool: Pool
-        self.shelf: Shelf
+        self.shelf = Shelf()
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -90,7 +90,7 @@ class Desk:
             for part in ("runs", "compiled"):
                 (root / part).mkdir()
             self.pool = Pool(self.limits.runs, root / "compiled")
-            self.shelf = Shelf(root / "runs")
+            self.shelf.root = root / "runs"
             warm = asyncio.create_task(self._warm())
             try:
                 yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from metastable.fields.sums import Dense, Sum, choose_sum
 from metastable.flows import segments
 from metastable.flows.build import _stepper, build_start, run_experiment
 from metastable.flows.diffusion import Diffusive
+from metastable.flows.mergers import Mergers
 from metastable.flows.particles import Deterministic, _sum_for, frame_times
 from metastable.flows.staircase import Climb, Merge, _check_horizon, _checked_field
 from metastable.flows.steppers import Adaptive, Geodesic
@@ -30,8 +31,9 @@ from metastable.numerics import jax, jnp
 from metastable.spec import Experiment
 from metastable.spec.flow import HardmaxSpec, LayersSpec, MergingSpec
 
-__all__ = ["Live", "Moment", "bare_points", "log_frames"]
+__all__ = ["Live", "Moment", "bare_points", "log_frames", "moments_of"]
 
+GAP = 0.06  # in log t between the frames of a merging run; for `run` it starts at 0.25
 DECADES = 4  # of time, below the horizon, that a logarithmic clock shows
 
 
@@ -143,6 +145,7 @@ class Live:
         pace = Adaptive(stepper.rtol, stepper.atol)
         merge = Merge(stepper.radius)
         climb = Climb(self.start, field, horizon, merge, self.sum, pace, flow.frames)
+        climb.album.gap = GAP
         yield Moment(self.start, -math.inf, climb.ledger.names.copy())
         while climb.outcome is None:
             if self.stopped():
@@ -157,11 +160,33 @@ class Live:
 
     def _whole(self) -> Generator[Moment, None, None]:
         """Discrete depth and hardmax: one call, then its frames."""
-        self.run = run = run_experiment(self.experiment, progress=False)
-        for t, frame in zip(run.times, run.frames, strict=True):
-            yield Moment(frame, math.log(t) if t > 0 else -math.inf)
+        self.run = run_experiment(self.experiment, progress=False)
+        for moment in moments_of(self.run):
+            yield moment
             if self.stopped():
                 return
+
+
+def moments_of(run: Trajectory) -> Iterator[Moment]:
+    """The frames of a finished run, as they would have been seen."""
+    for k, frame in enumerate(run.frames):
+        t = float(run.times[k])
+        log_time = math.log(t) if t > 0 else -math.inf
+        if run.log_times is not None:
+            log_time = float(run.log_times[k])
+        names = None if run.mergers is None else _names(run.mergers, frame.count)
+        yield Moment(frame, log_time, names)
+
+
+def _names(mergers: Mergers, count: int) -> np.ndarray:
+    """Names of the rows of the frame with `count` tokens; a merger stands at its first token's."""
+    merged = mergers.tokens - count
+    place = np.arange(mergers.tokens + merged)
+    for k in range(merged):
+        place[mergers.tokens + k] = place[mergers.first[k]]
+    parts = np.concatenate([mergers.first[:merged], mergers.second[:merged]])
+    alive = np.setdiff1d(np.arange(len(place)), parts)
+    return alive[np.argsort(place[alive])]
 
 
 def _job(

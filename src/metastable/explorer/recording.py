@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.explorer.live import Live, Moment
+from metastable.explorer.live import Live, Moment, moments_of
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
@@ -75,32 +75,13 @@ def record_layers(run: Trajectory, title: str) -> bytes:
     return _tape(head, Scene(None), run, run.outcome, shown=frames)
 
 
-def _names(run: Trajectory, count: int) -> np.ndarray:
-    """Names, in the numbering of `Mergers`, of the rows of the frame with `count` tokens."""
-    mergers: Any = run.mergers
-    merged = mergers.tokens - count
-    place = np.arange(mergers.tokens + merged)  # a merger's row is that of its first token
-    for k in range(merged):
-        place[mergers.tokens + k] = place[mergers.first[k]]
-    parts = np.concatenate([mergers.first[:merged], mergers.second[:merged]])
-    alive = np.setdiff1d(np.arange(len(place)), parts)
-    return alive[np.argsort(place[alive])]
-
-
 def _tape(
     head: dict[str, Any], scene: Scene, run: Trajectory, outcome: Any, shown: Any = None
 ) -> bytes:
     parts = [pack(head)]
-    count = len(run.frames)
-    for k in sorted({*range(0, count, -(-count // FRAMES)), count - 1}):
-        t = float(run.times[k])
-        log_time = math.log(t) if t > 0 else -math.inf
-        if run.log_times is not None:
-            log_time = float(run.log_times[k])
-        names = None
-        if run.mergers is not None:
-            names = _names(run, run.frames[k].count)
-        moment = Moment(run.frames[k], log_time, names)
-        parts.append(scene.packet(moment, full=True, shown=None if shown is None else shown[k]))
+    moments = list(moments_of(run))
+    for k in sorted({*range(0, len(moments), -(-len(moments) // FRAMES)), len(moments) - 1}):
+        place = None if shown is None else shown[k]
+        parts.append(scene.packet(moments[k], full=True, shown=place))
     end = {"kind": "end", "outcome": dataclasses.asdict(outcome), "verdicts": [], "note": ""}
     return b"".join(framed(part) for part in [*parts, pack(end)])

@@ -34,8 +34,9 @@ class Shelved:
 class Shelf:
     """At most `most` runs; their names cannot be guessed."""
 
-    def __init__(self, root: Path, most: int = 8):
-        self.root, self.most = root, most
+    def __init__(self, most: int = 8):
+        self.root: Path  # known once the server runs
+        self.most = most
         self.runs: dict[str, Shelved] = {}
 
     def new(self) -> Shelved:

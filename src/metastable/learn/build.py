@@ -10,12 +10,16 @@ from metastable.learn.lesson import Lesson
 
 __all__ = ["run_lesson"]
 
-# kind → module of this folder and function in it, called as function(spec, folder). Imported on
-# first use: most lessons need packages that the others do not.
+# kind → module and function in it, called as function(spec, folder). Imported on first use: most
+# lessons need packages that the others do not, and some hear theory or a real model.
 _LESSONS = {
-    "classification": ("neural_lessons", "learn_classes"),
-    "deep_limit": ("neural_lessons", "learn_deep_limit"),
-    "equivariant": ("equivariant", "learn_equivariant"),
+    "classification": ("learn.neural_lessons", "learn_classes"),
+    "deep_limit": ("learn.neural_lessons", "learn_deep_limit"),
+    "equivariant": ("learn.equivariant", "learn_equivariant"),
+    "steering": ("learn.steering_lesson", "learn_steering"),
+    "feedforward": ("trials.feedforward", "learn_feedforward"),
+    "clusters": ("trials.clusters", "learn_clusters"),
+    "particle_fit": ("models.particles", "learn_particles"),
 }
 
 
@@ -26,4 +30,4 @@ def run_lesson(spec: Any, folder: Path | None = None) -> Lesson:
     likes; carried out again with the same folder, the lesson goes on where it was cut short.
     """
     module, function = _LESSONS[spec.kind]
-    return getattr(import_module(f"metastable.learn.{module}"), function)(spec, folder)
+    return getattr(import_module(f"metastable.{module}"), function)(spec, folder)

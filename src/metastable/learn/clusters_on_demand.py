@@ -11,7 +11,8 @@ import numpy as np
 import optax
 
 from metastable import checks
-from metastable.fields import FeedForward, Field, MultiHead, SelfAttention
+from metastable.fields import Field, MultiHead, SelfAttention
+from metastable.learn.feedforward_map import well_layer
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
 from metastable.numerics import jax, jnp
@@ -21,27 +22,15 @@ from metastable.sphere import retract, uniform_points
 __all__ = ["Demand", "Heads", "count_clusters", "miss", "success", "train_clusters", "wanted_loss"]
 
 FREE = ("beta", "value", "heads", "layer")
-WEAK = 0.01  # of a neuron's pull before training, against 1 for attention
+WEAK = 0.01  # strength of the layer before training
 
 
 class Heads(NamedTuple):
-    """Isotropic heads and a feed-forward layer: ẋ = P( Σ_h v_h A_{β_h}(x) + w exp(ax) ).
-
-    `log_beta` (H,), `value` (H,), `outer` w (2, p), `inner` a (p, 2); p = 0 is no layer.
-    """
+    """What is trained: `log_beta` (H,), `value` (H,) of the heads, `strength` () of the layer."""
 
     log_beta: Any
     value: Any
-    outer: Any
-    inner: Any
-
-    def field(self) -> Field:
-        betas, values = jnp.exp(self.log_beta), self.value
-        heads = [SelfAttention(betas[h], value=values[h]) for h in range(values.shape[0])]
-        attention = heads[0] if len(heads) == 1 else MultiHead(heads)
-        if not self.inner.shape[0]:
-            return attention
-        return attention + FeedForward(self.outer, self.inner, activation=jnp.exp)
+    strength: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +38,8 @@ class Demand:
     """`clusters` k wanted of `tokens` independent uniform tokens at depth `horizon` (SA clock).
 
     - `free`: what is trained, "beta" (V = I), "value" (β and V = vI, whose v is the clock), "heads"
-      (all β_h and V_h = v_h I of three heads) or "layer" (β, v and a feed-forward layer w exp(ax)
-      of k neurons).
+      (all β_h and V_h = v_h I of three heads) or "layer" (β, v and the strength ε of a
+      feed-forward layer with k wells, `well_layer`).
     - `steps`: midpoint steps of a training run; `starts`: fresh random starts in each batch.
     - `width`: β of the kernel whose maxima are counted. It resolves √(2·width) clusters, and is the
       same for every field, so that a field cannot win by blurring.
@@ -75,12 +64,23 @@ class Demand:
     def first(self, beta: float | None = None) -> Heads:
         """Where training starts: `beta`, by default k²/2, the linear theory's round figure."""
         beta = self.clusters**2 / 2 if beta is None else checks.positive("beta", beta)
-        ratios, values = ([0.25, 1.0, 4.0], [-0.1, 1.0, -0.1]) if self.free == "heads" else ([1], [1])
-        around = 2 * jnp.pi * jnp.arange(self.clusters if self.free == "layer" else 0) / self.clusters
-        inner = jnp.stack([jnp.cos(around), jnp.sin(around)], axis=1)
-        return Heads(
-            jnp.log(beta * jnp.array(ratios, float)), jnp.array(values, float), WEAK * inner.T, inner
-        )
+        heads = [0.25, 1.0, 4.0], [-0.1, 1.0, -0.1]
+        ratios, values = heads if self.free == "heads" else ([1.0], [1.0])
+        return Heads(jnp.log(beta * jnp.array(ratios)), jnp.array(values), jnp.asarray(WEAK))
+
+    def field(self, heads: Heads) -> Field:
+        """The field; what is not free keeps its value, whatever an optimiser does to it."""
+        betas = jnp.exp(heads.log_beta)
+        if self.free == "beta":
+            return SelfAttention(betas[0])
+        if self.free == "heads":
+            return MultiHead(
+                [SelfAttention(betas[h], value=heads.value[h]) for h in range(betas.shape[0])]
+            )
+        attention = SelfAttention(betas[0], value=heads.value[0])
+        if self.free == "value":
+            return attention
+        return attention + well_layer(heads.strength, self.clusters)
 
 
 def wanted_loss(angles: Any, clusters: int) -> Any:
@@ -99,7 +99,7 @@ def wanted_loss(angles: Any, clusters: int) -> Any:
 
 def miss(demand: Demand, heads: Heads, starts: Any) -> Any:
     """The training loss: mean of `wanted_loss` at the horizon over starts (s, n, 2)."""
-    ends = _arrive(demand, _free(demand, heads), starts, demand.steps)
+    ends = _arrive(demand, heads, starts, demand.steps)
     return jnp.mean(wanted_loss(jnp.arctan2(ends[..., 1], ends[..., 0]), demand.clusters))
 
 
@@ -143,7 +143,7 @@ def count_clusters(
     """
     demand = demand if tokens is None else dataclasses.replace(demand, tokens=tokens)
     begin = _draw(demand, jax.random.key(20_000_000 + checks.seed(seed)), starts)
-    arrive = jax.jit(lambda x: _arrive(demand, _free(demand, heads), x, 4 * demand.steps))
+    arrive = jax.jit(lambda x: _arrive(demand, heads, x, 4 * demand.steps))
     return np.array([int(kernel_modes(Points(x), demand.width)) for x in np.asarray(arrive(begin))])
 
 
@@ -159,17 +159,12 @@ def success(counts: np.ndarray, clusters: int) -> tuple[float, float, float]:
     return p, middle - half, middle + half
 
 
-def _free(demand: Demand, heads: Heads) -> Heads:
-    # What is not free keeps its value, whatever an optimiser with momentum would do to it.
-    return heads._replace(value=jnp.ones(1)) if demand.free == "beta" else heads
-
-
 def _draw(demand: Demand, key: Any, starts: int) -> Any:
     return uniform_points(key, starts * demand.tokens, 2).reshape(starts, demand.tokens, 2)
 
 
 def _arrive(demand: Demand, heads: Heads, starts: Any, steps: int) -> Any:
-    field, h = heads.field(), demand.horizon / steps
+    field, h = demand.field(heads), demand.horizon / steps
     velocity = jax.vmap(lambda x: field.velocity(Points(x)))
 
     @jax.checkpoint

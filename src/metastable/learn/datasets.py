@@ -42,7 +42,7 @@ def read_digits() -> Labelled:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError:
         raise ValueError(
-            "digits need the package scikit-learn: pip install 'metastable[models]'."
+            "digits need the package scikit-learn: install the extra [models], as README says."
         ) from None
     found: Any = load_digits()
     points = found.data - found.data.mean(axis=0)

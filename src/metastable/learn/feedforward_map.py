@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from scipy.special import iv
 
@@ -19,8 +18,6 @@ from metastable.numerics import jax, jnp
 from metastable.observe import kernel_modes
 
 __all__ = ["FeedForwardMap", "map_feedforward", "spread_of_cluster", "well_layer"]
-
-SHARPNESS = 0.5  # gain of the neurons: small enough that the m-th wave is all that is left
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,9 +42,9 @@ class FeedForwardMap:
 def well_layer(strength: Any, wells: int) -> FeedForward:
     """A feed-forward layer w exp(ax), w ∝ aᵀ, that pulls tokens of the circle into m equal wells.
 
-    Its neurons look in m directions evenly around the circle, with gain g. The potential is
-    (c/g) Σ_j e^{g⟨a_j,x⟩} = const + ε cos mθ + O(ε I_{2m}(g)/I_m(g)), with c = εg/(2m I_m(g)): the
-    wells contract at rate εm². Next wave: 6 % of the first at m = 1, below 1 % from m = 2 on.
+    Its neurons look in m directions evenly around the circle, with gain g = m³/100. The potential
+    is (c/g) Σ_j e^{g⟨a_j,x⟩} = const + ε cos mθ + …, with c = εg/(2m I_m(g)): wells contract at
+    rate εm². The next wave, cos 2mθ, bends it by less than 1 % of that.
 
     >>> layer = well_layer(0.25, 2)
     >>> layer.velocity(Points([[2**-0.5, 2**-0.5]])).round(3).tolist()  # −ε m sin 2θ at θ = π/4
@@ -56,10 +53,9 @@ def well_layer(strength: Any, wells: int) -> FeedForward:
     m = checks.integer("wells", wells, 1)
     angles = 2 * np.pi * np.arange(m) / m
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    scale = SHARPNESS / (2 * m * iv(m, SHARPNESS))
-    return FeedForward(
-        strength * scale * directions.T, SHARPNESS * directions, activation=jnp.exp
-    )
+    gain = m**3 / 100
+    scale = gain / (2 * m * iv(m, gain))
+    return FeedForward(strength * scale * directions.T, gain * directions, activation=jnp.exp)
 
 
 def map_feedforward(

@@ -41,12 +41,13 @@ def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
     times, states = _through_depth(training.parameters, data.points, spec.network)
     depthwise = np.array([neural_collapse(state, data.labels) for state in states])
     last = dict(zip(WATCHED, seen[-1].tolist(), strict=True))
+    many = len(np.unique(data.labels)) > 2  # two centred means are always a simplex
     facts = _setting(spec, training.parameters) | {
         "training accuracy": last["accuracy, training"],
         "held-out accuracy": last["accuracy, held-out"],
         "NC1 at first, at last": [float(seen[0, 0]), float(seen[-1, 0])],
         "NC1 fell by": float(seen[0, 0] / seen[-1, 0]),
-        "NC2, distance from a simplex": last["NC2"],
+        **({"NC2, distance from a simplex": last["NC2"]} if many else {}),
         "NC3, distance of classifier and means": last["NC3"],
         "NC4, answers that are not the nearest mean": last["NC4"],
         "seconds in steps": at(training.seconds, -1),
@@ -64,7 +65,7 @@ def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
         "collapse": Curves(
             "step",
             "0 at full collapse",
-            {name: (steps, seen[:, k]) for k, name in enumerate(WATCHED[:4])},
+            {n: (steps, seen[:, k]) for k, n in enumerate(WATCHED[:4]) if many or n != "NC2"},
             caption="Neural collapse in training: variability inside classes (NC1), distance of "
             "the class means from a simplex (NC2), of the classifier from the means (NC3), and "
             "answers other than the nearest mean (NC4).",
@@ -78,7 +79,7 @@ def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
         "depth": Curves(
             "depth t",
             "0 at full collapse",
-            {"NC1": (times, depthwise[:, 0]), "NC2": (times, depthwise[:, 1])},
+            {"NC1": (times, depthwise[:, 0])} | ({"NC2": (times, depthwise[:, 1])} if many else {}),
             caption="Neural collapse of the trained network through its depth.",
         ),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,15 +21,17 @@ from metastable.numerics import jax, jnp
 from metastable.sphere import retract
 
 __all__ = [
+    "Family",
     "Operator",
     "Particles",
     "States",
-    "Family",
     "fit_linear",
     "fit_particles",
     "noise",
     "predict_layers",
+    "predict_linear",
     "prediction_loss",
+    "squared_errors",
     "stack_states",
 ]
 
@@ -89,13 +92,15 @@ class Family:
             raise ValueError(f"value must be one of {', '.join(kinds)}; got {self.value!r}.")
         checks.integer("rank", self.rank, 1)
 
-    def first(self, dim: int, layers: int, seed: int = 0) -> Particles:
+    def first(self, dim: int, layers: int, start: float, seed: int = 0) -> Particles:
+        """Where a fit begins: β = `start`, V = I, a slow clock, and small random maps."""
         keys = jax.random.split(jax.random.key(checks.seed(seed)), 4)
         draw = lambda key: jax.random.normal(key, (dim, self.rank)) / np.sqrt(dim)
-        operators = [Operator(jnp.asarray(1.0 - k), 0.1 * draw(keys[k]), draw(keys[k + 2])) for k in (0, 1)]
-        start = 4.0 if self.beta is None else max(self.beta, 1e-6)
+        operators = [
+            Operator(jnp.asarray(1.0 - k), 0.1 * draw(keys[k]), draw(keys[k + 2])) for k in (0, 1)
+        ]
         clock = jnp.full(1 if self.steady else layers, 0.1)
-        return Particles(jnp.log(jnp.asarray(start)), clock, *operators)
+        return Particles(jnp.log(jnp.asarray(float(start))), clock, *operators)
 
     def restrict(self, found: Particles) -> Particles:
         """What the family leaves free; the rest is set."""
@@ -118,7 +123,7 @@ class Family:
 
 
 def stack_states(runs: Sequence[Any]) -> States:
-    """Trajectories on the sphere, of equally many frames, as one array filled up to equal length."""
+    """Trajectories on the sphere, of equally many frames, as one array with a mask."""
     arrays = [np.stack([np.asarray(frame.points) for frame in run.frames]) for run in runs]
     if len({a.shape[0] for a in arrays}) != 1:
         raise ValueError(
@@ -170,6 +175,7 @@ def fit_particles(
     steps: int = 200,
     rate: float = 0.02,
     batch: int = 2,
+    start: float = 4.0,
     seed: int = 0,
     validation: States | None = None,
     checkpoint: str | Path | None = None,
@@ -177,7 +183,8 @@ def fit_particles(
 ) -> Training:
     """Fit a particle model to observed layers by Adam, `batch` prompts a step.
 
-    The parameters are `Particles`; `family.restrict` says which of them count.
+    The parameters are `Particles`; `family.restrict` says which of them count. The loss has more
+    than one valley in β: try several values of `start`.
     """
     count = states.mask.shape[0]
     checks.integer("batch", batch, 1)
@@ -189,7 +196,7 @@ def fit_particles(
     schedule = optax.cosine_decay_schedule(rate, steps, alpha=0.05)
     dim, layers = states.tokens.shape[3], states.tokens.shape[1] - 1
     return train(
-        family.first(dim, layers, seed),
+        family.first(dim, layers, start, seed),
         Gradient(lambda found, some: prediction_loss(family, found, some), optax.adam(schedule)),
         states,
         steps=steps,
@@ -203,7 +210,9 @@ def fit_particles(
     )
 
 
-def fit_linear(states: States, ridge: float = 1e-3, rounds: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def fit_linear(
+    states: States, ridge: float = 1e-3, rounds: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
     """The best linear map of each token by itself: x⁺ = (x + τ_k M x)/‖·‖; returns M and τ.
 
     Least squares for M at given τ and for τ at given M, in turn; `ridge` relative to the mean
@@ -213,7 +222,7 @@ def fit_linear(states: States, ridge: float = 1e-3, rounds: int = 10) -> tuple[n
     tokens = np.asarray(states.tokens)
     x = [tokens[:, k][kept] for k in range(tokens.shape[1])]
     # Only the direction of x⁺ is seen: its length is chosen to make the increment tangent.
-    goals = [b / np.sum(a * b, 1, keepdims=True).clip(0.1) - a for a, b in zip(x, x[1:], strict=False)]
+    goals = [b / np.sum(a * b, 1, keepdims=True).clip(0.1) - a for a, b in itertools.pairwise(x)]
     tau = np.ones(len(goals))
     grams = [a.T @ a for a in x[:-1]]
     crosses = [g.T @ a for g, a in zip(goals, x, strict=False)]

@@ -10,7 +10,7 @@ import numpy as np
 import optimistix
 
 from metastable import checks
-from metastable.fields import Field, FeedForward, Schedule, SelfAttention
+from metastable.fields import FeedForward, Field, Schedule, SelfAttention
 from metastable.flows import flow
 from metastable.learn.training import LeastSquares, Training, train
 from metastable.measures import Points
@@ -98,13 +98,10 @@ class Plant:
 
     def field(self, controls: Controls) -> Field:
         """The whole control as a field, for `flow`; its switches are those of the control."""
-        pieces = [self.steer(jax.tree.map(lambda leaf: leaf[k], controls)) for k in self._range()]
+        pieces = [self.steer(Controls(*leaves)) for leaves in zip(*controls, strict=True)]
         times = (np.arange(1, self.pieces) * self.horizon / self.pieces).tolist()
         steered: Field = Schedule.piecewise(pieces, times)
         return steered if self.drift is None else self.drift + steered
-
-    def _range(self) -> range:
-        return range(self.pieces)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

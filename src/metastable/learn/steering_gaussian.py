@@ -56,7 +56,7 @@ def bures_wasserstein(first: Gaussian, second: Gaussian) -> float:
     """The 2-Wasserstein distance of two Gaussians, from their factors.
 
     W₂² = |m − m′|² + min_R ‖LR − L′‖²_F over orthogonal R, which is Bures' formula without matrix
-    roots, and does not cancel when the two are close. Source: Olkin and Pukelsheim (1982).
+    roots, and does not cancel when the two are close. Source: olkin1982distance.
 
     >>> one, other = Gaussian([0.0, 0.0], np.eye(2)), Gaussian([3.0, 0.0], np.diag([1.0, 25.0]))
     >>> bures_wasserstein(one, other)

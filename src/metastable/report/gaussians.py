@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -116,8 +118,10 @@ def draw_iteration(found: Iteration) -> Figure:
     axes[0, 0].set_ylabel("density")
     ax = axes[0, 2]
     styles = ((RED, "-"), (BLUE, "-"), (GREEN, "--"))
+    ax.set_autoscaley_on(False)  # its margins overflow next to the largest numbers
     for track, (colour, dash) in zip(found.tracks, styles, strict=False):
         _extremes(ax, track, colour, dash)
+    _scale(ax)
     ax.set(xlabel="layer", title="largest and smallest eigenvalue")
     legend(ax, loc="best")
     cut = f" It has negative eigenvalues from layer {found.published.negative_at} on."
@@ -141,6 +145,21 @@ def _extremes(ax: Axes, track: Track, colour: str, dash: str) -> None:
     ax.plot(layers[~below], smallest[~below], dash, color=colour, lw=0.8, alpha=0.7)
     if below.any():
         ax.plot(layers[below], -smallest[below], "x", color=colour, ms=4, label="minus a negative")
+
+
+def _scale(ax: Axes) -> None:
+    """Limits and ticks that stay inside floating point, where explosions do not leave much room."""
+    shown = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()])
+    powers = np.log10(shown[shown > 0])
+    low, high = float(powers.min()), float(powers.max())
+    room = 0.05 * (high - low) + 0.1
+    low, high = max(low - room, -307.0), min(high + room, 308.0)
+    ax.set_ylim(10.0**low, 10.0**high)
+    if high - low > 12:
+        every = next(n for n in (2, 5, 10, 20, 50, 100) if (high - low) / n < 8)
+        ticks = range(math.ceil(low / every) * every, math.floor(high) + 1, every)
+        ax.yaxis.set_major_locator(FixedLocator([10.0**k for k in ticks]))
+        ax.yaxis.set_minor_locator(NullLocator())
 
 
 def draw_spectra(found: list[Spectrum]) -> Figure:

@@ -24,9 +24,13 @@ __all__ = [
     "Descent",
     "Digits",
     "Equivariant",
+    "FeedForwardMap",
     "LessonSpec",
     "Network",
+    "OnDemand",
+    "ParticleFit",
     "Spirals",
+    "Steering",
     "load_lesson",
 ]
 
@@ -160,11 +164,91 @@ class Equivariant(LessonSpec):
     rate: Positive = 0.02
 
 
+class Steering(LessonSpec):
+    """Tokens steered from random places to random targets by controls constant in pieces.
+
+    - `tokens`: the numbers N that are tried, with one piece for every `tokens_per_piece` of them.
+    - `attention` and `neurons`: which of Q, K, V and of w, a, b are controls.
+    - `horizons`: where the cost is looked at; `prompts`: whether one control is asked to serve two
+      prompts; `cloud`: tokens of a measure that is steered to another one (0: none).
+    """
+
+    kind: Literal["steering"]
+    tokens: Annotated[tuple[Count, ...], Field(min_length=1)] = (2, 5, 10, 20)
+    dim: Dim = 6
+    on_sphere: bool = True
+    attention: bool = True
+    neurons: Annotated[int, Field(ge=0, strict=True)] = 4
+    tokens_per_piece: Count = 7
+    steps: Count = 30
+    horizons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
+    prompts: bool = True
+    cloud: Annotated[int, Field(ge=0, strict=True)] = 64
+
+
+class FeedForwardMap(LessonSpec):
+    """A feed-forward layer with some wells against attention, over β and the layer's strength."""
+
+    kind: Literal["feedforward"]
+    betas: Annotated[tuple[Positive, ...], Field(min_length=1)] = (2.0, 3.5, 5.0, 7.0, 9.0, 12.0)
+    strengths: tuple[Positive, Positive] = (1e-3, 0.5)
+    points: Count = 10
+    wells: Count = 3
+    tokens: Dim = 128
+    starts: Count = 16
+    horizon: Positive = 8.0
+
+
+Free = Literal["beta", "value", "heads", "layer"]
+
+
+class OnDemand(LessonSpec):
+    """Fields trained to make k clusters of random tokens of the circle at an asked depth.
+
+    `free`: what is trained, each by itself; `tests`: fresh starts; `width`: β of the counting.
+    """
+
+    kind: Literal["clusters"]
+    clusters: Annotated[tuple[Count, ...], Field(min_length=1)] = (2, 3, 4, 5, 6)
+    free: Annotated[tuple[Free, ...], Field(min_length=1)] = ("beta", "heads", "layer")
+    tokens: Dim = 96
+    horizon: Positive = 10.0
+    steps: Count = 30
+    rate: Positive = 0.05
+    tests: Count = 50
+    width: Positive = 24.0
+
+
+class ParticleFit(LessonSpec):
+    """Particle models fitted to the states of a transformer with tied layers.
+
+    The first `training` prompts are fitted, the others are held out; `batch` prompts a step.
+    """
+
+    kind: Literal["particle_fit"]
+    model: str = "rxnmapper"
+    prompts: Annotated[tuple[str, ...], Field(min_length=2)]
+    training: Count = 12
+    steps: Count = 60
+    rate: Positive = 0.02
+    batch: Count = 2
+
+    @model_validator(mode="after")
+    def _some_held_out(self) -> ParticleFit:
+        if self.training >= len(self.prompts):
+            raise ValueError("training must leave prompts to be held out")
+        return self
+
+
 # kind → spec; the function that carries it out stands under the same kind in learn/build.py.
 KINDS: dict[str, type[LessonSpec]] = {
     "classification": Classification,
     "deep_limit": DeepLimit,
     "equivariant": Equivariant,
+    "steering": Steering,
+    "feedforward": FeedForwardMap,
+    "clusters": OnDemand,
+    "particle_fit": ParticleFit,
 }
 
 

@@ -59,7 +59,7 @@ def cluster(address: str) -> Iterator[Executor]:
     except ImportError:
         raise ValueError(
             "--scheduler needs dask.distributed, which is not installed: "
-            "pip install 'metastable[cluster]'."
+            "install the extra [cluster], as README says."
         ) from None
     # A scheduler that goes away is told in one line by us, not in tracebacks by its client.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)

@@ -201,7 +201,7 @@ def effective_tokens(variance: float, tokens: int) -> float:
     s² > 2 log n, frozen: 1/(1 − √(2 log n)/s), a few tokens however large n is.
     Between the two Σp_j² is carried by its largest terms: (n e^{s²/2})² e^{−2s√(2 log n)}.
 
-    Source: the random energy model, Derrida, Phys. Rev. B 24 (1981) 2613, at temperature 1/s.
+    Source: the random energy model, derrida1981random, at temperature 1/s.
     Leading order as n → ∞ at fixed s²/log n, so only an order of magnitude near s² = 2 log n. The
     closed form of a layer is the limit n → ∞ at fixed s²: tokens agree with it in the first line.
 

@@ -76,7 +76,7 @@ class Semicircle(Law):
 
     ρ(x) = (2/πR²)√(R²−x²) on [−R, R], R = 2·`scale`, `scale` = σ√n (1 for entries divided by √n).
 
-    Source: Wigner, Ann. Math. 67 (1958) 325.
+    Source: wigner1958distribution.
 
     >>> float(Semicircle().cdf(0.0)), Semicircle(scale=3000**0.5).edges[1].__round__(1)
     (0.5, 109.5)
@@ -119,8 +119,8 @@ class MarchenkoPastur(Law):
     ρ(x) = √((b−x)(x−a))/(2πcσ²x) on [a, b], a, b = σ²(1∓√c)², c = `ratio` = p/q, `scale` = σ²;
     for c > 1 also a mass 1 − 1/c at zero. GGᵀ/√n with n × n entries has `scale` σ²√n.
 
-    Source: Marchenko, Pastur, Math. USSR Sb. 1 (1967) 457. The distribution function is derived
-    here and checked against quadrature.
+    Source: marchenko1967distribution. The distribution function is derived here and checked
+    against quadrature.
 
     >>> MarchenkoPastur(ratio=0.25, scale=2.0).edges
     (0.5, 4.5)
@@ -166,9 +166,9 @@ class FussCatalan(Law):
     x = sin^{s+1}((s+1)φ)/(sin φ sin^s(sφ)),  ρ = sin φ sin((s+1)φ)/(πx sin(sφ)),
     P(X > x) = [(s+1)φ − s sin φ sin((s+1)φ)/sin(sφ)]/π;  support [0, (s+1)^{s+1}/s^s].
 
-    Source: Penson, Życzkowski, Phys. Rev. E 83 (2011) 061118, for the law; the distribution
-    function is derived here and checked against quadrature. s = 1 is Marchenko–Pastur of ratio 1;
-    s = 2 ends at 27/4 and has moments 1, 3, 12.
+    Source: penson2011product, for the law; the distribution function is derived here and checked
+    against quadrature. s = 1 is Marchenko–Pastur of ratio 1; s = 2 ends at 27/4 and has moments
+    1, 3, 12.
 
     >>> FussCatalan(order=2).edges
     (0.0, 6.75)
@@ -213,7 +213,7 @@ def outlier_location(n: int, mean: float, variance: float) -> float:
 
     nμ + σ²/μ, with fluctuations of order σ; the other n − 1 follow the semicircle of σ√n.
 
-    Source: Füredi, Komlós, Combinatorica 1 (1981) 233. Divide by √n for a scaled matrix.
+    Source: furedi1981eigenvalues. Divide by √n for a scaled matrix.
 
     >>> outlier_location(300, 0.5, 1 / 12).__round__(3)
     150.167

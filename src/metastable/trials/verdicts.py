@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from metastable.comparison.verdict import AGREE, DISAGREE, Comparison, Verdict, judge
+from metastable.comparison.verdict import (
+    AGREE,
+    DISAGREE,
+    Comparison,
+    Verdict,
+    judge,
+    not_applicable,
+)
 from metastable.theory.gaussian import longest_truncated_step
 from metastable.trials.draws import draw_layer
 from metastable.trials.iteration import Iteration
@@ -28,18 +35,24 @@ def judge_verification(found: Verification) -> Comparison:
     slopes += [(calm, name) for name in ("mean", "cov", "velocity")]
     for series, name in slopes:
         claim = f"{series.title}: exponent of N in the error, {name}"
-        rows.append(judge(claim, "1/√N", -0.5, series.slope(name), absolute=0.06))
+        # Few repeats in few dimensions leave the exponent less certain than the 0.06 it is held to.
+        allowed = max(0.06, 3 * series.slope_error(name))
+        rows.append(judge(claim, "1/√N", -0.5, series.slope(name), absolute=allowed))
     last = affine.rows[-1]
     printed = PRINTED.get((affine.dim, affine.keys, last.samples), ())
     for name, value in zip(("mean", "cov"), printed, strict=False):
         claim, seen = f"relative error, {name}, as printed for another draw", getattr(last, name)
-        rows.append(judge(claim, "thesis, section 3.2", value, seen, relative=0.5))
+        rows.append(judge(claim, "ponti2025gaussian, section 3.2", value, seen, relative=0.5))
     for series in (calm, loud):
         row = series.rows[-1]
         expected, seen = row.effective_expected, row.effective
         assert expected is not None and seen is not None
         claim = f"{series.title}: tokens attended to, of {row.samples}"
-        source = "random energy model"
+        source, logarithm = "derrida1981random", math.log(row.samples)
+        if logarithm / 2 < series.deviation**2 < 8 * logarithm:
+            reason = "logits near the freezing transition, where theory gives no more than an order"
+            rows.append(not_applicable(claim, source, reason))
+            continue
         rows.append(judge(claim, source, expected, seen, relative=0.5))
     return Comparison(tuple(rows), "none")
 

@@ -56,6 +56,21 @@ class Series:
         n = np.log([row.samples for row in self.rows])
         return float(np.polyfit(n, np.log([getattr(row, name) for row in self.rows]), 1)[0])
 
+    def slope_error(self, name: str) -> float:
+        """Standard error of `slope`, from the bands in which single errors fall.
+
+        Velocities have no band of their own and are given that of the covariance.
+        """
+        name = "cov" if name == "velocity" else name
+        n = np.log([row.samples for row in self.rows])
+        spread = []
+        for row in self.rows:
+            low, high = getattr(row.expected, f"{name}_band")
+            single = (high - low) / (2 * 1.96 * getattr(row.expected, name))
+            spread.append(single / math.sqrt(len(row.cov_each)))
+        centred = n - np.mean(n)
+        return float(np.linalg.norm(centred * spread) / (centred @ centred))
+
     @property
     def covered(self) -> float:
         """Share of single errors, of mean and covariance, inside their 95 % bands."""

@@ -14,7 +14,8 @@ export function readAddress() {
 /** Replace, not push: a slider must not fill the history. */
 export function writeAddress(state) {
   const fragment = encodeURIComponent(JSON.stringify(state))
-    .replace(/%2C/g, ",").replace(/%3A/g, ":");
+    .replace(/%2C/g, ",")
+    .replace(/%3A/g, ":");
   try {
     history.replaceState(null, "", `#${fragment}`);
   } catch {

@@ -2,16 +2,16 @@
 
 import { readAddress, writeAddress } from "metastable/address";
 import { Controls } from "metastable/controls";
+import { Library } from "metastable/library";
 import { Live } from "metastable/live";
 import { decodePacket, decodeRecording, embeddedRecording } from "metastable/packet";
 import { Placing } from "metastable/placing";
 import { PredictionPanel } from "metastable/prediction";
+import { readout } from "metastable/readout";
 import * as server from "metastable/server";
-import { fillShelf } from "metastable/shelf";
 import { Show } from "metastable/show";
-import { lean, viewOf } from "metastable/spec";
+import { describe, dimOf, lean, viewOf } from "metastable/spec";
 import { Stage } from "metastable/stage";
-import { PhaseDiagram } from "metastable/sweeps";
 import { Takeaway } from "metastable/takeaway";
 import { watchTheme } from "metastable/theme";
 import { Transport } from "metastable/transport";
@@ -20,6 +20,8 @@ import { VerdictPanel } from "metastable/verdicts";
 // Milliseconds after the last change before theory is asked, and before it is asked for more samples.
 const PATIENCE = 140;
 const REST = 900;
+
+const GUIDE = document.getElementById("guide").textContent;
 
 const find = (id) => document.getElementById(id);
 
@@ -47,12 +49,22 @@ class App {
       finished: (message) => this.#finished(message),
       failed: (sentence) => this.#failed(sentence),
     });
-    this.takeaway = new Takeaway(find, () => this.controls.spec, (sentence) => this.say(sentence));
+    this.takeaway = new Takeaway(
+      find,
+      () => this.controls.spec,
+      (sentence) => this.say(sentence),
+    );
     this.placing = new Placing(find("place"), this.stage, this.show, {
-      points: (points) => this.#placed(points),
+      rewound: ({ header, positions, cluster }) => this.#rewind(header, { positions, cluster }),
+      points: (points, places) => this.#placed(points, places),
       refused: (sentence) => this.complain(sentence),
     });
-    this.diagram = new PhaseDiagram(find, { chosen: (name, index) => this.#cell(name, index) });
+    this.library = new Library(find, {
+      recording: (buffer) => this.openRecording(buffer),
+      cell: (spec) => this.#cell(spec),
+      left: () => this.transport.pause(),
+      say: (sentence) => this.say(sentence),
+    });
     watchTheme(find("theme"), () => this.#recolour());
     this.#listen();
   }
@@ -82,6 +94,10 @@ class App {
     find("status").textContent = sentence;
   }
 
+  #guide(sentence) {
+    find("guide").textContent = sentence;
+  }
+
   complain(sentence) {
     find("complaint").textContent = sentence;
   }
@@ -103,6 +119,8 @@ class App {
     }
     const { head, frames, end } = recording;
     this.live.stop();
+    this.asking?.abort();
+    clearTimeout(this.timer);
     this.source = "recording";
     this.ran = true;
     this.show.running = false;
@@ -117,19 +135,26 @@ class App {
     this.takeaway.offer(null);
     document.body.dataset.words = head.words ? "yes" : "no";
     const what = head.title ? `${head.title}. ` : "";
-    this.say(`${what}A recording of ${frames.length} frames: press play.`);
+    this.#guide(
+      head.words
+        ? `${what}Every dot is a word of a text; the slider moves through the layers.`
+        : `${what}A recording${head.spec ? ` of ${describe(head.spec)}` : ""}: press play.`,
+    );
+    this.say(`${frames.length} frames.`);
     this.#overlay("");
     this.transport.refresh();
   }
 
   #restore() {
     const kept = readAddress();
-    const preset = this.controls.presets.find(({ name }) => name === kept?.preset) ??
+    const preset =
+      this.controls.presets.find(({ name }) => name === kept?.preset) ??
       (kept?.spec ? null : this.controls.presets[0]);
     this.transport.set(kept?.view ?? (preset?.clock ? { clock: preset.clock } : {}));
     const spec = kept?.spec ?? preset?.spec ?? {};
     this.preset = preset?.name ?? "";
     this.controls.show(spec, this.preset);
+    this.#address();
     this.#refresh();
   }
 
@@ -152,6 +177,8 @@ class App {
   #refresh() {
     this.live.stop();
     this.source = "server";
+    document.body.dataset.words = "no";
+    this.#guide(GUIDE);
     this.ran = false;
     this.show.running = false;
     this.show.playhead.playing = false;
@@ -165,7 +192,7 @@ class App {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.#askTheory(signal);
-      this.#askPlaces(signal);
+      if (!this.placing.active) this.#askPlaces(signal);
     }, PATIENCE);
   }
 
@@ -189,11 +216,10 @@ class App {
     try {
       const packet = decodePacket(await server.place(spec, signal));
       if (this.ran || this.live.running) return;
-      this.show.open({ spec, view: packet.header.view ?? viewOf(spec), dim: packet.header.dim, clock: this.show.prediction?.clock }, this.#horizon);
-      this.show.add(packet);
-      this.show.restage();
-      this.#overlay("");
-      this.transport.refresh();
+      this.#open(
+        { spec, view: viewOf(spec), dim: dimOf(spec), clock: this.show.prediction?.clock },
+        packet,
+      );
     } catch (error) {
       if (error.name !== "AbortError" && error.status !== 404) this.complain(error.message);
     }
@@ -249,7 +275,9 @@ class App {
     this.verdicts.show(message);
     this.takeaway.offer(message.run_id ?? this.run);
     const count = this.show.album.clusters.at(-1);
-    this.say(`Finished: ${this.show.album.length} frames${Number.isFinite(count) ? `, ${count} clusters at the end` : ""}.`);
+    this.say(
+      `Finished: ${this.show.album.length} frames${Number.isFinite(count) ? `, ${count} clusters at the end` : ""}.`,
+    );
   }
 
   #failed(sentence) {
@@ -259,62 +287,38 @@ class App {
     this.complain(sentence);
   }
 
-  #placed(points) {
+  /** Only the start is left of a run. */
+  #rewind(header, arrays) {
+    const { head } = this.show.album;
+    this.#refresh();
+    this.#open(head, { header, arrays });
+  }
+
+  /** The start as the reader made it: shown at once, without asking the server where it is. */
+  #placed(points, positions) {
     const { measure, ...rest } = this.controls.spec;
+    const { head } = this.show.album;
     this.controls.show({ ...rest, measure: { kind: "tokens", points } });
-    const chosen = this.placing.chosen;
     this.#specChanged("");
-    this.placing.chosen = chosen;
+    this.#open(
+      { ...head, spec: this.controls.spec },
+      { header: { index: 0, time: 0 }, arrays: { positions } },
+    );
   }
 
-  async #cell(name, index) {
-    try {
-      const { spec } = await server.cell(name, index);
-      this.#tab("run");
-      this.controls.show(spec);
-      this.#specChanged("");
-      this.play();
-    } catch (error) {
-      this.say(error.message);
-    }
+  #open(head, packet) {
+    this.show.open(head, this.#horizon);
+    this.show.add(packet);
+    this.show.restage();
+    this.#overlay("");
+    this.transport.refresh();
   }
 
-  async #tab(tab) {
-    for (const button of document.querySelectorAll("[data-tab]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
-    }
-    for (const panel of document.querySelectorAll("[data-show]")) panel.hidden = panel.dataset.show !== tab;
-    document.body.dataset.tab = tab;
-    find("map-panel").hidden = tab !== "sweeps";
-    find("stage").hidden = tab === "sweeps";
-    if (tab === "run") return;
-    this.transport.pause();
-    try {
-      const { runs = [], sweeps = [], models = [] } = await server.folder();
-      fillShelf(find("sweep-list"), sweeps, "No sweep in the chosen folder: make one with `metastable sweep`.", (name) => this.#openSweep(name));
-      fillShelf(find("run-list"), runs, "No run in the chosen folder: make one with `metastable run --out`.", (name) => this.#openStored(name));
-      fillShelf(find("model-list"), models, "No model in the chosen folder: make one with `metastable inspect --out`.", (name) => this.#openStored(name));
-    } catch (error) {
-      this.say(error.message);
-    }
-  }
-
-  async #openSweep(name) {
-    try {
-      this.diagram.open({ name, ...(await server.sweep(name)) });
-      find("map").focus({ preventScroll: true });
-    } catch (error) {
-      this.say(error.message);
-    }
-  }
-
-  async #openStored(name) {
-    try {
-      this.say(`Opening ${name}.`);
-      this.openRecording(await server.recording(name));
-    } catch (error) {
-      this.say(error.message);
-    }
+  #cell(spec) {
+    this.library.show("run");
+    this.controls.show(spec);
+    this.#specChanged("");
+    this.play();
   }
 
   #offline() {
@@ -329,20 +333,12 @@ class App {
 
   #recolour() {
     this.stage.recolour();
-    this.snapshotsStale();
+    this.show.recolour();
     this.predictionPanel.draw();
-    this.diagram.draw();
-  }
-
-  snapshotsStale() {
-    this.show.snapshots.drawnAttention = null;
-    this.show.stale = true;
+    this.library.diagram.draw();
   }
 
   #listen() {
-    for (const button of document.querySelectorAll("[data-tab]")) {
-      button.addEventListener("click", () => this.#tab(button.dataset.tab));
-    }
     find("open-file").addEventListener("click", () => find("file").click());
     find("file").addEventListener("change", (event) => this.#file(event.target.files[0]));
     document.addEventListener("dragover", (event) => event.preventDefault());
@@ -374,37 +370,15 @@ class App {
 }
 
 export function start() {
-  const app = new App();
+  let app;
+  try {
+    app = new App();
+  } catch (error) {
+    const overlay = find("overlay");
+    overlay.hidden = false;
+    overlay.textContent = `The sphere cannot be drawn here: this browser gives no WebGL. (${error.message})`;
+    return;
+  }
   Object.defineProperty(window, "metastable", { value: readout(app) });
   app.begin();
-}
-
-/** What tests and curious readers may see; nothing in it can be changed. */
-function readout(app) {
-  const { show, stage } = app;
-  const position = [0, 0, 0];
-  return Object.freeze({
-    get frames() { return show.album.length; },
-    get index() { return show.index; },
-    get time() { return show.album.linear[show.index] ?? null; },
-    get place() { return show.playhead.place; },
-    get playing() { return show.playhead.playing; },
-    get running() { return Boolean(show.running); },
-    get clusters() { return show.clusterCount ?? null; },
-    get tokens() { return show.album.frames[show.index]?.count ?? 0; },
-    get drawn() { return stage.drawn; },
-    get view() { return stage.view; },
-    get prediction() { return structuredClone(show.prediction); },
-    get spec() { return structuredClone(app.controls.spec); },
-    get run() { return app.run ?? null; },
-    /** A number that changes when a drawn token does. */
-    get checksum() {
-      let sum = 0;
-      for (let i = 0; i < this.tokens; i++) {
-        stage.tokenAt(i, position);
-        sum += (i % 97 + 1) * (position[0] + 2 * position[1] + 3 * position[2]);
-      }
-      return sum;
-    },
-  });
 }

@@ -11,8 +11,9 @@ export class Controls {
     this.changed = changed;
     this.complained = complained;
     this.spec = {};
-    this.kept = { points: null, given: null, stepper: null }; // what has no control of its own
+    this.kept = { points: null, given: null, stepper: null, noiseSeed: 0 }; // what has no control of its own
     this.presets = [];
+    this.beyond = false;
     this.operators = new Operators(find("operators"));
     const form = find("form");
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -26,7 +27,13 @@ export class Controls {
     const select = this.find("preset");
     select.replaceChildren(new Option("your own", ""));
     for (const { name, title } of presets) select.add(new Option(title, name));
-    const bounds = { tokens: limits.tokens, dim: limits.dim, heads: limits.heads, horizon: limits.horizon, frames: limits.frames };
+    const bounds = {
+      tokens: limits.tokens,
+      dim: limits.dim,
+      heads: limits.heads,
+      horizon: limits.horizon,
+      frames: limits.frames,
+    };
     for (const [id, most] of Object.entries(bounds)) if (most) this.find(id).max = most;
   }
 
@@ -41,10 +48,9 @@ export class Controls {
     const s = toSettings(spec);
     find("settings").inert = !s;
     find("settings").classList.toggle("beyond", !s);
-    if (!s) {
-      find("spec-details").open = true;
-      return;
-    }
+    if (!s || this.beyond) find("spec-details").open = !s;
+    this.beyond = !s;
+    if (!s) return;
     find(s.weights).checked = true;
     find("beta").value = s.beta;
     find("beta-slider").value = Math.log10(Math.max(0.1, s.beta));
@@ -63,7 +69,8 @@ export class Controls {
     find("frames").value = s.frames;
     find("merging").checked = s.merging;
     find("to-the-end").checked = s.toTheEnd;
-    this.kept = { points: s.measure.points, given: s.measure.given, stepper: s.stepper };
+    const { points, given } = s.measure;
+    this.kept = { points, given, stepper: s.stepper, noiseSeed: s.noiseSeed };
     this.operators.show(s);
     this.#arrange();
   }
@@ -75,8 +82,10 @@ export class Controls {
     } else if (target.id === "beta") {
       find("beta-slider").value = Math.log10(Math.max(0.1, Number(target.value)));
     }
-    if (target.id === "to-the-end" && target.checked && !find("hardmax").checked) find("merging").checked = true;
+    if (target.id === "to-the-end" && target.checked && !find("hardmax").checked)
+      find("merging").checked = true;
     if (target.id === "merging" && !target.checked) find("to-the-end").checked = false;
+    if (target.id === "seed") this.kept.noiseSeed = Number(target.value) || 0;
     this.#arrange();
     try {
       this.spec = toSpec(this.#read());
@@ -99,7 +108,8 @@ export class Controls {
     const placed = ["tokens", "given"].includes(kind);
     find("tokens").disabled = kind === "simplex" || placed;
     find("dim").disabled = placed;
-    find("seed").disabled = (placed || ["polygon", "simplex"].includes(kind)) && !find("kappa").value;
+    find("seed").disabled =
+      (placed || ["polygon", "simplex"].includes(kind)) && !find("kappa").value;
     find("beta").disabled = find("beta-slider").disabled = find("hardmax").checked;
     find("horizon").disabled = find("to-the-end").checked;
     find("measure").querySelector("[value=tokens]").disabled = !this.kept.points;
@@ -136,6 +146,7 @@ export class Controls {
       frames: Math.min(most, whole(find("frames"), "The number of frames", 2)),
       merging: find("merging").checked,
       stepper: this.kept.stepper,
+      noiseSeed: this.kept.noiseSeed,
     };
   }
 

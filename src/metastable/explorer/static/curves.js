@@ -10,7 +10,10 @@ export class Curves {
       ["energy", "clusters", "modes"].map((name) => [name, new Plot(find(`chart-${name}`))]),
     );
     this.figures = Object.fromEntries(
-      ["energy", "clusters", "modes"].map((name) => [name, find(`chart-${name}`).closest("figure")]),
+      ["energy", "clusters", "modes"].map((name) => [
+        name,
+        find(`chart-${name}`).closest("figure"),
+      ]),
     );
     this.modesNote = find("modes-note");
   }
@@ -32,7 +35,11 @@ export class Curves {
     const plot = this.#ready("energy", album.energy.some(Number.isFinite) || !album.length);
     if (!plot) return;
     const [low, high] = range(album.energy, 0, 1);
-    plot.begin(x, { low: low - 0.06 * (high - low), high: high + 0.06 * (high - low), label: "energy" });
+    plot.begin(x, {
+      low: low - 0.06 * (high - low),
+      high: high + 0.06 * (high - low),
+      label: "energy",
+    });
     plot.line(places, album.energy, { colour: plot.colours.accent, width: 2 });
     marks(plot, time);
   }
@@ -50,7 +57,11 @@ export class Curves {
     const expected = prediction?.expected_clusters;
     if (expected > 0) {
       const level = log ? Math.log10(expected) : expected;
-      plot.line([x.low, x.high], [level, level], { colour: plot.colours.theory, width: 1.5, dash: [5, 4] });
+      plot.line([x.low, x.high], [level, level], {
+        colour: plot.colours.theory,
+        width: 1.5,
+        dash: [5, 4],
+      });
     }
     plot.line(places, values, { colour: plot.colours.accent, width: 2, steps: true });
     marks(plot, time);
@@ -64,12 +75,16 @@ export class Curves {
       album.amplitudes.map((row) => (row[k] > 0 ? Math.log10(row[k]) : NaN)),
     );
     const all = logs.flat().filter(Number.isFinite);
-    const low = Math.max(-8, Math.min(0, ...all.length ? [percentile(all, 0.02)] : [-3]) - 0.2);
+    const low = Math.max(-8, Math.min(0, ...(all.length ? [percentile(all, 0.02)] : [-3])) - 0.2);
     plot.begin(x, { low, high: 0.25, log: true, label: "amplitude of mode k" });
     const dominant = (prediction?.dominant ?? 0) - 1;
     for (let k = count - 1; k >= 0; k--) {
       if (k === dominant) continue;
-      plot.line(places, logs[k], { colour: scaleCss(k / Math.max(1, count - 1)), width: 1.1, alpha: 0.55 });
+      plot.line(places, logs[k], {
+        colour: scaleCss(k / Math.max(1, count - 1)),
+        width: 1.1,
+        alpha: 0.55,
+      });
     }
     this.modesNote.textContent = logs[dominant] ? `bold: k = ${dominant + 1}` : "";
     if (logs[dominant]) {

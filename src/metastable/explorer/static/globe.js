@@ -23,8 +23,11 @@ export class Globe {
     this.object = new LineSegments(
       new BufferGeometry(),
       new ShaderMaterial({
-        vertexShader: VERTEX, fragmentShader: FRAGMENT, uniforms: this.uniforms,
-        transparent: true, depthWrite: false,
+        vertexShader: VERTEX,
+        fragmentShader: FRAGMENT,
+        uniforms: this.uniforms,
+        transparent: true,
+        depthWrite: false,
       }),
     );
     this.object.renderOrder = -1;

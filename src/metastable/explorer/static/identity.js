@@ -55,12 +55,21 @@ function gather({ cluster, mass, positions, count }) {
   for (let i = 0; i < count; i++) {
     while (groups.length <= cluster[i]) {
       groups.push({
-        label: groups.length, category: -1, share: 0, x: 0, y: 0, z: 0, square: 0, spread: 1,
+        label: groups.length,
+        category: -1,
+        share: 0,
+        x: 0,
+        y: 0,
+        z: 0,
+        square: 0,
+        spread: 1,
       });
     }
     const group = groups[cluster[i]];
     const weight = mass ? mass[i] : 1;
-    const [x, y, z] = [positions[3 * i], positions[3 * i + 1], positions[3 * i + 2]];
+    const x = positions[3 * i];
+    const y = positions[3 * i + 1];
+    const z = positions[3 * i + 2];
     group.share += weight;
     group.x += weight * x;
     group.y += weight * y;

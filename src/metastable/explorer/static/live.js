@@ -57,7 +57,9 @@ export class Live {
       this.socket = null;
       if (!this.running) return;
       this.running = this.listening = false;
-      this.on.failed(event.reason || "The connection to the server was lost; press play to start again.");
+      this.on.failed(
+        event.reason || "The connection to the server was lost; press play to start again.",
+      );
     };
   }
 

@@ -3,7 +3,10 @@
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 export const power = (exponent) =>
-  "10" + String(exponent).replace(/\d/g, (d) => SUPERSCRIPTS[d]).replace("-", "⁻");
+  "10" +
+  String(exponent)
+    .replace(/\d/g, (d) => SUPERSCRIPTS[d])
+    .replace("-", "⁻");
 
 /** Three digits; 2.5 × 10⁻⁷ outside the range in which zeros can be counted at a glance. */
 export function brief(value) {
@@ -40,10 +43,13 @@ export function ticks(low, high, count) {
   return found;
 }
 
-/** Whole exponents between two logarithms, thinned to about `count`. */
+/** Logarithms of round numbers: whole exponents, thinned to about `count`; 1, 2, 5 where few fit. */
 export function decades(low, high, count) {
-  const stride = Math.max(1, Math.ceil((high - low) / Math.max(1, count)));
-  const found = [];
-  for (let k = Math.ceil(low / stride) * stride; k <= high + 1e-9; k += stride) found.push(k);
-  return found;
+  if (high - low < 1.6) {
+    const round = [];
+    for (let k = Math.floor(low); k <= high; k++)
+      round.push(k, k + Math.log10(2), k + Math.log10(5));
+    return round.filter((at) => at >= low - 1e-9 && at <= high + 1e-9);
+  }
+  return ticks(low, high, Math.min(count, high - low)).filter(Number.isInteger);
 }

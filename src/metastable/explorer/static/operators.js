@@ -3,10 +3,18 @@
 import { operatorSettings } from "metastable/spec";
 
 const CHOICES = [
-  ["identity", "identity"], ["minus", "minus identity"], ["gaussian", "random"],
-  ["symmetric", "random symmetric"], ["orthogonal", "random rotation"], ["own", "own matrix"],
+  ["identity", "identity"],
+  ["minus", "minus identity"],
+  ["gaussian", "random"],
+  ["symmetric", "random symmetric"],
+  ["orthogonal", "random rotation"],
+  ["own", "own matrix"],
 ];
-const NAMES = [["query", "Q"], ["key", "K"], ["value", "V"]];
+const NAMES = [
+  ["query", "Q"],
+  ["key", "K"],
+  ["value", "V"],
+];
 
 export class Operators {
   constructor(place) {
@@ -18,11 +26,18 @@ export class Operators {
       select.id = name;
       for (const [value, word] of CHOICES) select.add(new Option(word, value));
       const seed = Object.assign(document.createElement("input"), {
-        type: "number", id: `${name}-seed`, min: 0, step: 1, title: `Seed of ${letter}`,
+        type: "number",
+        id: `${name}-seed`,
+        min: 0,
+        step: 1,
+        title: `Seed of ${letter}`,
       });
       seed.setAttribute("aria-label", `Seed of ${letter}`);
       const rows = Object.assign(document.createElement("textarea"), {
-        id: `${name}-rows`, rows: 3, placeholder: "0.5 1\n−1 0.5", spellcheck: false,
+        id: `${name}-rows`,
+        rows: 3,
+        placeholder: "0.5 1\n−1 0.5",
+        spellcheck: false,
       });
       rows.setAttribute("aria-label", `Rows of ${letter}, one a line`);
       const label = document.createElement("label");
@@ -56,18 +71,26 @@ export class Operators {
   }
 
   read() {
-    return Object.fromEntries(NAMES.map(([name, letter]) => {
-      const { select, seed, rows } = this.parts[name];
-      if (select.value !== "own") return [name, { kind: select.value, seed: Number(seed.value) || 0 }];
-      return [name, { ...operatorSettings(matrixOf(rows.value, letter)), kind: "own" }];
-    }));
+    return Object.fromEntries(
+      NAMES.map(([name, letter]) => {
+        const { select, seed, rows } = this.parts[name];
+        if (select.value !== "own")
+          return [name, { kind: select.value, seed: Number(seed.value) || 0 }];
+        return [name, { ...operatorSettings(matrixOf(rows.value, letter)), kind: "own" }];
+      }),
+    );
   }
 }
 
 function matrixOf(text, letter) {
-  const lines = text.replace(/−/g, "-").split(/[\n;]+/).map((line) => line.trim()).filter(Boolean);
+  const lines = text
+    .replace(/−/g, "-")
+    .split(/[\n;]+/)
+    .map((line) => line.trim())
+    .filter(Boolean);
   const rows = lines.map((line) => line.split(/[\s,]+/).map(Number));
-  const wrong = !rows.length || rows.some((row) => row.length !== rows[0].length || row.some(Number.isNaN));
+  const wrong =
+    !rows.length || rows.some((row) => row.length !== rows[0].length || row.some(Number.isNaN));
   if (wrong) throw new Error(`${letter} needs rows of numbers of equal length, one row a line.`);
   return rows;
 }

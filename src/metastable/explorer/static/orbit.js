@@ -57,8 +57,10 @@ export class Orbit {
   /** Whether a key was meant for the view. */
   key(event) {
     const turns = {
-      ArrowLeft: [-KEY_TURN, 0], ArrowRight: [KEY_TURN, 0],
-      ArrowUp: [0, KEY_TURN], ArrowDown: [0, -KEY_TURN],
+      ArrowLeft: [-KEY_TURN, 0],
+      ArrowRight: [KEY_TURN, 0],
+      ArrowUp: [0, KEY_TURN],
+      ArrowDown: [0, -KEY_TURN],
     };
     if (turns[event.key]) this.turn(...turns[event.key]);
     else if (event.key === "+" || event.key === "=") this.zoom(0.9);

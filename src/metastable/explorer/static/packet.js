@@ -2,7 +2,11 @@
 // its own u32 length. All little-endian.
 
 const KINDS = {
-  f4: Float32Array, f8: Float64Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array,
+  f4: Float32Array,
+  f8: Float64Array,
+  u1: Uint8Array,
+  u2: Uint16Array,
+  u4: Uint32Array,
 };
 const text = new TextDecoder();
 
@@ -10,7 +14,8 @@ const text = new TextDecoder();
 export function decodePacket(buffer) {
   if (buffer.byteLength < 4) throw new Error("A packet ends before it begins.");
   const length = new DataView(buffer).getUint32(0, true);
-  if (4 + length > buffer.byteLength) throw new Error("A packet's header is longer than the packet.");
+  if (4 + length > buffer.byteLength)
+    throw new Error("A packet's header is longer than the packet.");
   const header = JSON.parse(text.decode(new Uint8Array(buffer, 4, length)));
   const arrays = {};
   let at = Math.ceil((4 + length) / 8) * 8;

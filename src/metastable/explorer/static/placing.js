@@ -5,11 +5,10 @@ const REACH = 18; // pixels
 const STEP = 0.06;
 
 export class Placing {
-  /** `on` holds points(list of rows): the start has changed; refused(sentence). */
+  /** `on` holds rewound(frame): back to the start; points(rows, places): it has changed; refused(sentence). */
   constructor(button, stage, show, on) {
     Object.assign(this, { button, stage, show, on });
     this.active = false;
-    this.chosen = -1;
     this.dragging = false;
     this.spot = [0, 0, 0];
     button.addEventListener("click", () => this.set(!this.active));
@@ -28,12 +27,12 @@ export class Placing {
       const flat = ["circle", "sphere", "plane"].includes(this.stage.view);
       const dim = this.show.album.head.dim ?? 3;
       if (!frame || frame.count > MOST || !flat || (this.stage.view === "sphere" && dim > 3)) {
-        this.on.refused(`Tokens can be moved by hand on the circle and the sphere, up to ${MOST} of them: choose fewer tokens first.`);
+        this.on.refused(
+          `Tokens can be moved by hand on the circle and the sphere, up to ${MOST} of them: choose fewer tokens first.`,
+        );
         return;
       }
-      this.show.playhead.playing = false;
-      this.show.playhead.place = this.show.playhead.first;
-      this.show.album.frames.length = 1; // the run that followed is no longer of this start
+      this.on.rewound(frame);
     }
     this.active = active;
     this.chosen = -1;
@@ -57,15 +56,28 @@ export class Placing {
   key(event) {
     if (!this.active) return false;
     const count = this.#positions.length / 3;
-    const steps = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP] };
+    const steps = {
+      ArrowLeft: [-STEP, 0],
+      ArrowRight: [STEP, 0],
+      ArrowUp: [0, STEP],
+      ArrowDown: [0, -STEP],
+    };
     if (event.key === "n") this.chosen = (this.chosen + 1) % count;
     else if (event.key === "Escape") this.set(false);
     else if (event.key === "a") this.#add([...this.#at(Math.max(0, this.chosen))]);
     else if (event.key === "Delete" && this.chosen >= 0 && count > 1) this.#remove(this.chosen);
     else if (steps[event.key] && this.chosen >= 0) this.#nudge(steps[event.key]);
     else return false;
-    this.show.restage();
     return true;
+  }
+
+  get chosen() {
+    return this.stage.tokens.chosen;
+  }
+
+  set chosen(token) {
+    this.stage.tokens.chosen = token;
+    this.show.restage();
   }
 
   get #positions() {
@@ -103,29 +115,30 @@ export class Placing {
     const box = this.stage.canvas.getBoundingClientRect();
     this.stage.project(...at, this.spot);
     const scale = 0.25 * Math.min(box.width, box.height);
-    at.set(this.stage.placeUnder(box.left + this.spot[0] + dx * scale, box.top + this.spot[1] - dy * scale));
+    at.set(
+      this.stage.placeUnder(
+        box.left + this.spot[0] + dx * scale,
+        box.top + this.spot[1] - dy * scale,
+      ),
+    );
     this.#tell();
   }
 
   #add(place) {
-    this.on.points([...this.#rows(), this.#row(place)]);
+    this.chosen = this.#positions.length / 3;
+    this.#tell(Float32Array.of(...this.#positions, ...place));
   }
 
   #remove(i) {
-    this.on.points(this.#rows().filter((_, k) => k !== i));
     this.chosen = -1;
+    this.#tell(this.#positions.filter((_, k) => Math.floor(k / 3) !== i));
   }
 
-  #tell() {
-    this.on.points(this.#rows());
-  }
-
-  #rows() {
-    return Array.from({ length: this.#positions.length / 3 }, (_, i) => this.#row(this.#at(i)));
-  }
-
-  #row([x, y, z]) {
-    const rounded = (value) => Number(value.toFixed(5));
-    return this.stage.view === "sphere" ? [x, y, z].map(rounded) : [x, y].map(rounded);
+  #tell(places = this.#positions) {
+    const size = this.stage.view === "sphere" ? 3 : 2;
+    const points = Array.from({ length: places.length / 3 }, (_, i) =>
+      Array.from(places.subarray(3 * i, 3 * i + size), (value) => Number(value.toFixed(5))),
+    );
+    this.on.points(points, places);
   }
 }

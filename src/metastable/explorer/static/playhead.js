@@ -23,7 +23,9 @@ export class Playhead {
     const end = expectedEnd ?? (this.clock === "log" ? 2 : 1);
     // Only t = 0 so far: on a logarithmic clock the axis has to begin somewhere.
     this.first = Number.isFinite(places[0]) ? places[0] : end - DECADES_BEFORE;
-    this.known = Math.max(this.first, places.at(-1));
+    // Times beyond the range of doubles have a place on the logarithmic clock only.
+    const reached = places.findLastIndex(Number.isFinite);
+    this.known = reached < 0 ? this.first : Math.max(this.first, places[reached]);
     this.last = places.length > 1 && expectedEnd === null ? this.known : Math.max(end, this.known);
     this.last = Math.max(this.last, this.first + 1e-9);
     this.place = Math.min(Math.max(this.place, this.first), this.known);

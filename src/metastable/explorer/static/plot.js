@@ -33,7 +33,7 @@ export class Plot {
   begin(x, y) {
     const { pen } = this;
     this.colours = themeColours();
-    this.inset = { left: 44, right: 10, top: 8, bottom: 34 };
+    this.inset = { left: 54, right: 10, top: 8, bottom: 34 };
     Object.assign(this, { xAxis: x, yAxis: y });
     pen.clearRect(0, 0, this.width, this.height);
     pen.font = FONT;
@@ -78,7 +78,9 @@ export class Plot {
   y(value) {
     const { top, bottom } = this.inset;
     const { low, high } = this.yAxis;
-    return this.height - bottom - ((value - low) / (high - low || 1)) * (this.height - top - bottom);
+    return (
+      this.height - bottom - ((value - low) / (high - low || 1)) * (this.height - top - bottom)
+    );
   }
 
   line(xs, ys, { colour, width = 1.6, dash = [], steps = false, alpha = 1 } = {}) {
@@ -111,7 +113,12 @@ export class Plot {
   bar(x0, x1, value, colour) {
     const base = this.y(this.yAxis.low);
     this.pen.fillStyle = colour;
-    this.pen.fillRect(this.x(x0), this.y(value), Math.max(1, this.x(x1) - this.x(x0) - 1), base - this.y(value));
+    this.pen.fillRect(
+      this.x(x0),
+      this.y(value),
+      Math.max(1, this.x(x1) - this.x(x0) - 1),
+      base - this.y(value),
+    );
   }
 
   /** A vertical mark, with a word beside it when there is room. */
@@ -146,7 +153,12 @@ export class Plot {
     const { pen, inset } = this;
     pen.save();
     pen.beginPath();
-    pen.rect(inset.left, inset.top - 2, this.width - inset.left - inset.right + 2, this.height - inset.top - inset.bottom + 4);
+    pen.rect(
+      inset.left,
+      inset.top - 2,
+      this.width - inset.left - inset.right + 2,
+      this.height - inset.top - inset.bottom + 4,
+    );
     pen.clip();
   }
 
@@ -163,10 +175,7 @@ export class Plot {
 
   #ticks(axis, count) {
     if (axis.ticks) return axis.ticks;
-    if (axis.log) {
-      const found = decades(axis.low, axis.high, count);
-      if (found.length >= 2) return found;
-    }
+    if (axis.log) return decades(axis.low, axis.high, count);
     const found = ticks(axis.low, axis.high, Math.min(count, 6));
     return axis.whole ? found.filter(Number.isInteger) : found;
   }

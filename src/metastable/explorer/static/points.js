@@ -11,7 +11,7 @@ attribute vec3 tint;
 attribute float girth;
 uniform float mixing, pixels, round;
 varying vec3 colour;
-varying float front;
+varying float front, size;
 void main() {
   vec3 p = mix(position, ahead, mixing);
   if (round > 0.5) p *= mix(length(position), length(ahead), mixing) / max(length(p), 1e-6);
@@ -20,18 +20,22 @@ void main() {
   front = round > 1.5 ? smoothstep(-0.12, 0.22, dot(outward, normalize(-seen.xyz))) : 1.0;
   colour = tint;
   gl_Position = projectionMatrix * seen;
-  gl_PointSize = max(2.0, pixels * girth / -seen.z);
+  // A large disc covers what stands inside it: depth is that of its front.
+  vec4 near = projectionMatrix * vec4(seen.xy, seen.z + 0.5 * girth, 1.0);
+  gl_Position.z = near.z / near.w * gl_Position.w;
+  gl_PointSize = size = max(2.0, pixels * girth / -seen.z);
 }`;
 
 const FRAGMENT = `
 uniform vec3 paper;
 varying vec3 colour;
-varying float front;
+varying float front, size;
 void main() {
   float r = 2.0 * length(gl_PointCoord - 0.5);
-  if (r > 1.0) discard;
+  float cover = clamp(0.5 * (1.0 - r) * size + 0.5, 0.0, 1.0); // samples under the edge
+  if (cover <= 0.0) discard;
   vec3 rimmed = colour * (1.0 - 0.28 * smoothstep(0.55, 1.0, r));
-  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.36), rimmed, front), 1.0);
+  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.42), rimmed, front), cover);
 }`;
 
 const MOST_GIRTH = 0.17;
@@ -40,20 +44,32 @@ export class Tokens {
   constructor(capacity) {
     this.geometry = new BufferGeometry();
     this.uniforms = {
-      mixing: { value: 0 }, pixels: { value: 1 }, round: { value: 0 }, paper: { value: null },
+      mixing: { value: 0 },
+      pixels: { value: 1 },
+      round: { value: 0 },
+      paper: { value: null },
     };
     const material = new ShaderMaterial({
-      vertexShader: VERTEX, fragmentShader: FRAGMENT, uniforms: this.uniforms,
+      vertexShader: VERTEX,
+      fragmentShader: FRAGMENT,
+      uniforms: this.uniforms,
+      alphaToCoverage: true,
     });
     this.object = new Points(this.geometry, material);
     this.object.frustumCulled = false;
     this.rgb = [0, 0, 0];
+    this.chosen = -1; // the token in hand, drawn larger
     this.reserve(capacity);
   }
 
   reserve(capacity) {
     this.capacity = capacity;
-    for (const [name, size] of [["position", 3], ["ahead", 3], ["tint", 3], ["girth", 1]]) {
+    for (const [name, size] of [
+      ["position", 3],
+      ["ahead", 3],
+      ["tint", 3],
+      ["girth", 1],
+    ]) {
       const attribute = new BufferAttribute(new Float32Array(capacity * size), size);
       attribute.setUsage(DynamicDrawUsage);
       this.geometry.setAttribute(name, attribute);
@@ -71,6 +87,7 @@ export class Tokens {
     ahead.array.set(target.positions);
     this.#colour(now, colouring, tint.array, album);
     this.#size(now, girth.array, album);
+    if (this.chosen >= 0) girth.array[this.chosen] *= 1.7;
     for (const attribute of [position, ahead, tint, girth]) {
       attribute.clearUpdateRanges();
       attribute.addUpdateRange(0, now.count * attribute.itemSize);
@@ -113,8 +130,10 @@ export class Tokens {
     for (const group of colours.large) {
       const covered = (i) =>
         cluster[i] === group.label &&
-        (positions[3 * i] - group.x) ** 2 + (positions[3 * i + 1] - group.y) ** 2 +
-          (positions[3 * i + 2] - group.z) ** 2 < plain * plain;
+        (positions[3 * i] - group.x) ** 2 +
+          (positions[3 * i + 1] - group.y) ** 2 +
+          (positions[3 * i + 2] - group.z) ** 2 <
+          (0.3 * plain) ** 2;
       let tokens = 0;
       for (let i = 0; i < count; i++) if (covered(i)) tokens++;
       for (let i = 0; i < count; i++) if (covered(i)) out[i] = grown(tokens);

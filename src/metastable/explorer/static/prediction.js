@@ -6,7 +6,7 @@ import { Plot } from "metastable/plot";
 export class PredictionPanel {
   constructor(find) {
     this.find = find;
-    this.place = find("prediction");
+    this.place = find("facts");
     this.counts = new Plot(find("chart-counts"));
     this.rates = new Plot(find("chart-rates"));
     this.counts.onresize = this.rates.onresize = () => this.draw();
@@ -17,9 +17,7 @@ export class PredictionPanel {
     this.prediction = prediction;
     const first = leadSentence(prediction);
     const rest = (prediction?.sentences ?? []).filter((text) => text !== first);
-    const lead = document.createElement("p");
-    lead.className = "sentence";
-    lead.textContent = first;
+    this.find("lead").textContent = first;
     const facts = document.createElement("dl");
     facts.className = "facts";
     for (const [name, value] of factsOf(prediction)) {
@@ -30,7 +28,7 @@ export class PredictionPanel {
       );
       facts.append(pair);
     }
-    this.place.replaceChildren(lead, facts);
+    this.place.replaceChildren(facts);
     if (rest.length) this.place.append(inWords(rest));
     this.find("counts-figure").hidden = !Object.keys(prediction?.counts ?? {}).length;
     this.find("rates-figure").hidden = !prediction?.rates?.some(Number.isFinite);
@@ -40,18 +38,26 @@ export class PredictionPanel {
   draw() {
     const { counts, rates, dominant } = this.prediction ?? {};
     if (counts && this.counts.ready && !this.find("counts-figure").hidden) this.#drawCounts(counts);
-    if (rates && this.rates.ready && !this.find("rates-figure").hidden) this.#drawRates(rates, dominant);
+    if (rates && this.rates.ready && !this.find("rates-figure").hidden)
+      this.#drawRates(rates, dominant);
   }
 
   #drawCounts(counts) {
-    const rows = Object.entries(counts).map(([k, p]) => [Number(k), p]).filter(([, p]) => p >= 0.005);
+    const rows = Object.entries(counts)
+      .map(([k, p]) => [Number(k), p])
+      .filter(([, p]) => p >= 0.005);
     if (!rows.length) return;
     const ks = rows.map(([k]) => k);
     const [low, high] = [Math.min(...ks) - 1, Math.max(...ks) + 1];
     const every = Math.ceil((high - low) / 12);
     const plot = this.counts;
     plot.begin(
-      { low: low - 0.1, high: high + 0.1, label: "clusters", ticks: ks.filter((k) => k % every === 0) },
+      {
+        low: low - 0.1,
+        high: high + 0.1,
+        label: "clusters",
+        ticks: ks.filter((k) => k % every === 0),
+      },
       { low: 0, high: 112 * Math.max(...rows.map(([, p]) => p)), label: "probability, %" },
     );
     for (const [k, p] of rows) plot.bar(k - 0.38, k + 0.38, 100 * p, plot.colours.theory);
@@ -69,7 +75,11 @@ export class PredictionPanel {
     const plot = this.rates;
     plot.begin(
       { low: 0, high: last + 0.6, label: "mode k", whole: true },
-      { low: low < 0 ? low - air : 0, high: high + air, label: this.prediction.clock ? `rate, 1/(${this.prediction.clock} time)` : "rate" },
+      {
+        low: low < 0 ? low - air : 0,
+        high: high + air,
+        label: this.prediction.clock ? `rate, 1/(${this.prediction.clock} time)` : "rate",
+      },
     );
     const zero = plot.y(0);
     known.forEach((rate, i) => {
@@ -88,7 +98,9 @@ function inWords(sentences) {
   const details = document.createElement("details");
   details.append(Object.assign(document.createElement("summary"), { textContent: "In words" }));
   for (const text of sentences) {
-    details.append(Object.assign(document.createElement("p"), { className: "note", textContent: text }));
+    details.append(
+      Object.assign(document.createElement("p"), { className: "note", textContent: text }),
+    );
   }
   return details;
 }
@@ -102,7 +114,8 @@ function leadSentence(prediction) {
     const many = likely[0] === "1" ? "1 cluster forms" : `${likely[0]} clusters form`;
     return `Most likely ${many} first${when}.`;
   }
-  if (dominant) return `Mode ${dominant} grows fastest${when ? `; tokens leave uniformity${when}` : ""}.`;
+  if (dominant)
+    return `Mode ${dominant} grows fastest${when ? `; tokens leave uniformity${when}` : ""}.`;
   return sentences[0] ?? "No theorem covers this experiment: watch it, and you may be the first.";
 }
 
@@ -116,6 +129,7 @@ function factsOf(prediction) {
     [`exit from uniform${clock}`, prediction.exit_time],
     ["first clusters, mean", prediction.expected_clusters],
     ["first plateau lasts", prediction.plateau_lifetime],
-  ].filter(([, value]) => value !== null && value !== undefined)
+  ]
+    .filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) => [name, typeof value === "number" ? brief(value) : String(value)]);
 }

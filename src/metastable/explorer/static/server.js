@@ -22,7 +22,10 @@ async function ask(path, options) {
 
 const post = (path, body, signal) =>
   ask(path, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
   });
 const json = async (path) => (await ask(path)).json();
 const slashes = (name) => name.split("/").map(encodeURIComponent).join("/");
@@ -31,10 +34,12 @@ export const about = () => json("api/about");
 export const folder = () => json("api/folder");
 export const sweep = (name) => json(`api/sweep/${slashes(name)}`);
 export const cell = (name, index) => json(`api/sweep/${slashes(name)}/cell/${index}`);
-export const recording = async (name) => (await ask(`api/recording/${slashes(name)}`)).arrayBuffer();
+export const recording = async (name) =>
+  (await ask(`api/recording/${slashes(name)}`)).arrayBuffer();
 export const predict = async (spec, fine, signal) =>
   (await post("api/predict", { spec, fine }, signal)).json();
-export const place = async (spec, signal) => (await post("api/place", { spec }, signal)).arrayBuffer();
+export const place = async (spec, signal) =>
+  (await post("api/place", { spec }, signal)).arrayBuffer();
 export const exported = async (spec) => (await post("api/export", { spec })).json();
 export const downloadAddress = (run, kind) => withToken(`api/download/${run}.${kind}`);
 

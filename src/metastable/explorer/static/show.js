@@ -64,7 +64,9 @@ export class Show {
   setClock(clock) {
     const time = this.album.length ? this.album.linear[this.index] : 0;
     this.playhead.clock = clock;
-    this.playhead.place = this.album.length ? this.album.places(clock)[this.index] : this.#place(time);
+    this.playhead.place = this.album.length
+      ? this.album.places(clock)[this.index]
+      : this.#place(time);
     this.fit();
   }
 
@@ -75,6 +77,11 @@ export class Show {
     const index = this.index + (by > 0 || exactly ? by : 0);
     const bounded = Math.min(this.album.length - 1, Math.max(0, index));
     this.playhead.place = this.album.places(this.playhead.clock)[bounded];
+    this.stale = true;
+  }
+
+  recolour() {
+    this.snapshots.drawnAttention = null;
     this.stale = true;
   }
 
@@ -113,7 +120,8 @@ export class Show {
   get timeText() {
     if (!this.album.length) return "0";
     const { clock, place } = this.playhead;
-    if (this.index === 0 && this.album.linear[0] === 0 && place <= this.album.places(clock)[0]) return "0";
+    if (this.index === 0 && this.album.linear[0] === 0 && place <= this.album.places(clock)[0])
+      return "0";
     return clock === "log" ? briefLog(place) : brief(place);
   }
 
@@ -136,14 +144,22 @@ export class Show {
     const { playhead, album, prediction } = this;
     const exit = prediction?.exit_time > 0 ? this.#place(prediction.exit_time) : NaN;
     const time = {
-      clock: playhead.clock, low: playhead.first, high: playhead.last, label: this.axisLabel,
-      now: album.length ? playhead.place : NaN, exit,
+      clock: playhead.clock,
+      low: playhead.first,
+      high: playhead.last,
+      label: this.axisLabel,
+      now: album.length ? playhead.place : NaN,
+      exit,
     };
     if (!album.length && prediction?.exit_time > 0 && playhead.clock === "linear") {
       time.low = 0;
       time.high = Math.max(this.expectedEnd ?? 0, 1.5 * prediction.exit_time);
     }
-    this.timeline.draw({ first: time.low, known: playhead.known, last: time.high, clock: playhead.clock }, exit, this.axisLabel);
+    this.timeline.draw(
+      { first: time.low, known: playhead.known, last: time.high, clock: playhead.clock },
+      exit,
+      this.axisLabel,
+    );
     this.curves.draw(album, prediction, time);
     this.snapshots.draw(album, this.index);
     this.legend.show(this.colouring, album);

@@ -2,11 +2,26 @@
 // cannot express is shown and edited as it is.
 
 const KNOWN = [
-  "uniform", "planted", "von_mises_fisher", "orthogonal", "polygon", "simplex", "gaussian_points", "tokens",
+  "uniform",
+  "planted",
+  "von_mises_fisher",
+  "orthogonal",
+  "polygon",
+  "simplex",
+  "gaussian_points",
+  "tokens",
 ];
 const DEFAULTS = {
-  normalized: true, causal: false, sum: "auto", check: false, scale: 1, alpha: 1, until: 1,
-  euclidean: false, positional: false, seed: 0,
+  normalized: true,
+  causal: false,
+  sum: "auto",
+  check: false,
+  scale: 1,
+  alpha: 1,
+  until: 1,
+  euclidean: false,
+  positional: false,
+  seed: 0,
 };
 
 /** A specification without what is default, in one order of keys: equal runs give equal text. */
@@ -39,10 +54,13 @@ export function operatorSettings(spec) {
 
 export function toSpec(s) {
   const attention = (head) => ({
-    kind: "self_attention", beta: s.beta,
-    query: operatorSpec(s.query, head), key: operatorSpec(s.key, head),
+    kind: "self_attention",
+    beta: s.beta,
+    query: operatorSpec(s.query, head),
+    key: operatorSpec(s.key, head),
     value: operatorSpec(s.value, head),
-    normalized: s.weights !== "usa", causal: s.causal,
+    normalized: s.weights !== "usa",
+    causal: s.causal,
   });
   let field = attention(0);
   if (s.rescaled) field = { kind: "rescaled", attention: field };
@@ -52,7 +70,7 @@ export function toSpec(s) {
   if (s.placement && !s.rescaled) field = { kind: "block", field, placement: s.placement };
   if (s.kappa > 0) field = [field, { kind: "noise", kappa: s.kappa }];
   const flow = { horizon: s.toTheEnd ? "end" : s.horizon, frames: s.frames };
-  if (s.kappa > 0) flow.seed = s.measure.seed;
+  flow.seed = s.noiseSeed;
   const kind = s.weights === "hardmax" ? "hardmax" : s.merging || s.toTheEnd ? "merging" : null;
   // A stepper of the kind asked for keeps its tolerances; others stay unless one is asked for.
   const fits = kind ? s.stepper?.kind === kind : !["hardmax", "merging"].includes(s.stepper?.kind);
@@ -85,7 +103,10 @@ export function toSettings(spec) {
 
 /** Kinds may be left out of a specification where they are the usual ones. */
 function explicit({ measure = {}, field = {}, flow = {}, ...rest }) {
-  const usual = (part) => ({ kind: "self_attention", beta: 1, ...part });
+  const usual = (part) =>
+    (part.kind ?? "self_attention") === "self_attention"
+      ? { kind: "self_attention", beta: 1, ...part }
+      : part;
   return {
     ...rest,
     measure: { kind: "uniform", ...measure },
@@ -112,7 +133,9 @@ function guess({ measure = {}, field = {}, flow = {} }) {
     query: operatorSettings(core.query),
     key: operatorSettings(core.key),
     value: operatorSettings(core.value),
-    heads, placement, rescaled,
+    heads,
+    placement,
+    rescaled,
     kappa: noise?.kappa ?? null,
     measure: {
       kind: KNOWN.includes(measure.kind ?? "uniform") ? (measure.kind ?? "uniform") : "given",
@@ -129,17 +152,39 @@ function guess({ measure = {}, field = {}, flow = {} }) {
     frames: flow.frames ?? 101,
     merging: flow.stepper?.kind === "merging",
     stepper: flow.stepper ?? null,
+    noiseSeed: flow.seed ?? 0,
   };
 }
 
-/** Dimension of the tokens, and what they live on: "sphere", "circle", "plane" or "space". */
-export function viewOf({ measure = {}, field = {} }) {
-  const dim = measure.dim ?? measure.centre?.length ?? measure.points?.[0].length ??
-    measure.centres?.[0].length ?? 2;
+export const dimOf = ({ measure = {} }) =>
+  measure.dim ?? (measure.centre ?? measure.points?.[0] ?? measure.centres?.[0])?.length ?? 2;
+
+/** A specification in a few words. */
+export function describe(spec) {
+  const { measure = {}, field = {} } = spec;
+  const beta = [field].flat()[0]?.beta;
+  const tokens = measure.tokens ?? measure.points?.length;
+  const parts = [
+    tokens && `${tokens} tokens`,
+    `d = ${dimOf(spec)}`,
+    beta !== undefined && `β = ${beta}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** What tokens live on: "sphere", "circle", "plane" or "space". */
+export function viewOf(spec) {
+  const { measure = {}, field = {} } = spec;
+  const dim = dimOf(spec);
   const parts = Array.isArray(field) ? field : [field];
-  const free = measure.kind === "gaussian_points" || measure.euclidean ||
-    parts.some((part) => part.kind === "rescaled" ||
-      (part.kind === "block" && ["pre", "peri", "mix"].includes(part.placement)));
+  const free =
+    measure.kind === "gaussian_points" ||
+    measure.euclidean ||
+    parts.some(
+      (part) =>
+        part.kind === "rescaled" ||
+        (part.kind === "block" && ["pre", "peri", "mix"].includes(part.placement)),
+    );
   if (free) return dim === 2 ? "plane" : "space";
   return dim === 2 ? "circle" : "sphere";
 }

@@ -1,6 +1,15 @@
 // The scene: globe, tokens, trails, camera. It draws only when something has changed.
 
-import { Color, Group, PerspectiveCamera, Raycaster, Scene, Vector2, Vector3, WebGLRenderer } from "three";
+import {
+  Color,
+  Group,
+  PerspectiveCamera,
+  Raycaster,
+  Scene,
+  Vector2,
+  Vector3,
+  WebGLRenderer,
+} from "three";
 import { Globe } from "metastable/globe";
 import { Orbit } from "metastable/orbit";
 import { themeColours } from "metastable/palette";
@@ -12,7 +21,11 @@ const ROUND = { sphere: 2, circle: 1, plane: 0, space: 0 };
 export class Stage {
   constructor(canvas, taken) {
     this.canvas = canvas;
-    this.renderer = new WebGLRenderer({ canvas, antialias: true, powerPreference: "high-performance" });
+    this.renderer = new WebGLRenderer({
+      canvas,
+      antialias: true,
+      powerPreference: "high-performance",
+    });
     this.renderer.outputColorSpace = "srgb-linear"; // colours are given as they shall appear
     this.scene = new Scene();
     this.camera = new PerspectiveCamera(33, 1, 0.1, 50);
@@ -132,7 +145,8 @@ export class Stage {
   placeUnder(clientX, clientY) {
     const box = this.canvas.getBoundingClientRect();
     this.pointer.set(
-      (2 * (clientX - box.left)) / box.width - 1, 1 - (2 * (clientY - box.top)) / box.height,
+      (2 * (clientX - box.left)) / box.width - 1,
+      1 - (2 * (clientY - box.top)) / box.height,
     );
     this.ray.setFromCamera(this.pointer, this.camera);
     const { origin, direction } = this.ray.ray;
@@ -141,7 +155,9 @@ export class Stage {
       const along = -origin.dot(direction);
       const square = origin.lengthSq() - along * along;
       const depth = square < 1 ? Math.sqrt(1 - square) : 0;
-      at.copy(origin).addScaledVector(direction, along - depth).normalize();
+      at.copy(origin)
+        .addScaledVector(direction, along - depth)
+        .normalize();
     } else {
       at.copy(origin).addScaledVector(direction, -origin.z / direction.z);
     }

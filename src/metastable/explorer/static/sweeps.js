@@ -3,7 +3,9 @@
 import { brief } from "metastable/numbers";
 import { SCALE, scaleCss, themeColours } from "metastable/palette";
 
-const INSET = { left: 76, right: 92, top: 18, bottom: 52 };
+const INSET = { left: 80, right: 92, top: 54, bottom: 58 };
+const SYMBOLS = { beta: "β", tokens: "tokens n", dim: "dimension d", kappa: "noise κ" };
+const TITLE = "17px 'Iowan Old Style', Palatino, Georgia, 'DejaVu Serif', serif";
 const FONT = "12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 export class PhaseDiagram {
@@ -27,11 +29,16 @@ export class PhaseDiagram {
     this.sweep = sweep;
     const select = this.find("observable");
     select.replaceChildren(
-      ...Object.entries(sweep.observables).map(([name, { label }]) => new Option(label ?? name, name)),
+      ...Object.entries(sweep.observables).map(
+        ([name, { label }]) => new Option(label ?? name, name),
+      ),
     );
     this.find("observable-label").hidden = false;
     const others = sweep.axes.slice(0, -2).map(({ key, values }, k) => {
-      const label = Object.assign(document.createElement("label"), { className: "field wide", textContent: key });
+      const label = Object.assign(document.createElement("label"), {
+        className: "field wide",
+        textContent: symbol(key),
+      });
       const choice = document.createElement("select");
       choice.dataset.axis = k;
       values.forEach((value, i) => choice.add(new Option(text(value), i)));
@@ -52,7 +59,9 @@ export class PhaseDiagram {
 
   #index(column, row) {
     const { axes } = this.sweep;
-    const held = [...this.find("sweep-axes").querySelectorAll("select")].map((s) => Number(s.value));
+    const held = [...this.find("sweep-axes").querySelectorAll("select")].map((s) =>
+      Number(s.value),
+    );
     const places = axes.length > 1 ? [...held, row, column] : [column];
     return places.reduce((flat, place, k) => flat * axes[k].values.length + place, 0);
   }
@@ -71,9 +80,15 @@ export class PhaseDiagram {
     const known = values.filter(Number.isFinite);
     const [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
     const log = low > 0 && high / low > 200;
-    const share = (v) => (high === low ? 0.5 : log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
+    const share = (v) =>
+      high === low
+        ? 0.5
+        : log
+          ? Math.log(v / low) / Math.log(high / low)
+          : (v - low) / (high - low);
     this.box = {
-      left: INSET.left, top: INSET.top,
+      left: INSET.left,
+      top: INSET.top,
       w: (width - INSET.left - INSET.right) / x.values.length,
       h: (height - INSET.top - INSET.bottom) / y.values.length,
     };
@@ -92,6 +107,12 @@ export class PhaseDiagram {
         }
       }
     }
+    pen.fillStyle = colours.ink;
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    pen.font = TITLE;
+    pen.fillText(this.sweep.title || this.sweep.name, left, 28);
+    pen.font = FONT;
     this.#labels(colours, x, y, height);
     this.#scale(colours, width, height, low, high, log);
     const [column, row] = this.cursor;
@@ -110,7 +131,9 @@ export class PhaseDiagram {
     pen.textAlign = "center";
     pen.textBaseline = "top";
     const skipX = Math.ceil(46 / w);
-    x.values.forEach((value, i) => i % skipX === 0 && pen.fillText(text(value), left + (i + 0.5) * w, bottom + 5));
+    x.values.forEach(
+      (value, i) => i % skipX === 0 && pen.fillText(text(value), left + (i + 0.5) * w, bottom + 5),
+    );
     pen.textAlign = "right";
     pen.textBaseline = "middle";
     const skipY = Math.ceil(16 / h);
@@ -120,12 +143,12 @@ export class PhaseDiagram {
     pen.fillStyle = colours.ink;
     pen.textAlign = "center";
     pen.textBaseline = "bottom";
-    pen.fillText(x.key, left + (w * x.values.length) / 2, height - 4);
+    pen.fillText(symbol(x.key), left + (w * x.values.length) / 2, height - 10);
     pen.save();
-    pen.translate(14, top + (h * y.values.length) / 2);
+    pen.translate(20, top + (h * y.values.length) / 2);
     pen.rotate(-Math.PI / 2);
     pen.textBaseline = "middle";
-    pen.fillText(y.key, 0, 0);
+    pen.fillText(symbol(y.key), 0, 0);
     pen.restore();
   }
 
@@ -140,7 +163,11 @@ export class PhaseDiagram {
     }
     pen.fillStyle = colours.soft;
     pen.textAlign = "left";
-    for (const [share, base] of [[0, "bottom"], [0.5, "middle"], [1, "top"]]) {
+    for (const [share, base] of [
+      [0, "bottom"],
+      [0.5, "middle"],
+      [1, "top"],
+    ]) {
       const value = log ? low * (high / low) ** share : low + share * (high - low);
       pen.textBaseline = base;
       pen.fillText(brief(value), x + 17, INSET.top + long * (1 - share));
@@ -152,7 +179,8 @@ export class PhaseDiagram {
     const frame = this.canvas.getBoundingClientRect();
     const { x, y } = this.#axes;
     const column = Math.floor((event.clientX - frame.left - this.box.left) / this.box.w);
-    const row = y.values.length - 1 - Math.floor((event.clientY - frame.top - this.box.top) / this.box.h);
+    const row =
+      y.values.length - 1 - Math.floor((event.clientY - frame.top - this.box.top) / this.box.h);
     if (column < 0 || row < 0 || column >= x.values.length || row >= y.values.length) return false;
     if (column !== this.cursor[0] || row !== this.cursor[1]) {
       this.cursor = [column, row];
@@ -169,7 +197,8 @@ export class PhaseDiagram {
       const { x, y } = this.#axes;
       const [column, row] = this.cursor.map((c, k) => c + moves[event.key][k]);
       this.cursor = [
-        Math.min(x.values.length - 1, Math.max(0, column)), Math.min(y.values.length - 1, Math.max(0, row)),
+        Math.min(x.values.length - 1, Math.max(0, column)),
+        Math.min(y.values.length - 1, Math.max(0, row)),
       ];
       this.draw();
     } else return;
@@ -185,9 +214,15 @@ export class PhaseDiagram {
     const [column, row] = this.cursor;
     const name = this.find("observable").value;
     const value = this.sweep.observables[name].values[this.#index(column, row)];
-    const where = [[x, column], [y, row]].filter(([a]) => a.key).map(([a, i]) => `${a.key} = ${text(a.values[i])}`);
+    const where = [
+      [x, column],
+      [y, row],
+    ]
+      .filter(([a]) => a.key)
+      .map(([a, i]) => `${symbol(a.key)} = ${text(a.values[i])}`);
     this.find("cell").textContent = `${where.join(", ")}: ${name} = ${brief(value)}`;
   }
 }
 
+const symbol = (key) => SYMBOLS[key.split(".").at(-1)] ?? key;
 const text = (value) => (typeof value === "number" ? brief(value) : String(value));

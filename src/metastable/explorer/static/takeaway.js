@@ -2,7 +2,11 @@
 
 import { downloadAddress, exported } from "metastable/server";
 
-const FILES = [["download-run", "zip"], ["download-recording", "msr"], ["download-page", "html"]];
+const FILES = [
+  ["download-run", "zip"],
+  ["download-recording", "msr"],
+  ["download-page", "html"],
+];
 
 export class Takeaway {
   /** `spec()` is the specification now shown; `say(sentence)` reports. */
@@ -10,10 +14,18 @@ export class Takeaway {
     this.find = find;
     for (const kind of ["python", "toml"]) {
       find(`copy-${kind}`).addEventListener("click", () => {
-        this.#copy(exported(spec()).then((both) => both[kind]), kind === "python" ? "Python" : "TOML", say);
+        this.#copy(
+          exported(spec()).then((both) => both[kind]),
+          kind === "python" ? "Python" : "TOML",
+          say,
+        );
       });
     }
-    find("copy-link").addEventListener("click", () => this.#copy(Promise.resolve(location.href), "The link", say));
+    // Without the query, which may hold the token of this reader.
+    const link = () => location.origin + location.pathname + location.hash;
+    find("copy-link").addEventListener("click", () =>
+      this.#copy(Promise.resolve(link()), "The link", say),
+    );
     this.offer(null);
   }
 
@@ -32,27 +44,21 @@ export class Takeaway {
   }
 
   async #copy(text, name, say) {
+    let words;
     try {
-      const words = await text;
-      this.copied = words;
-      await write(words);
-      say(`${name} copied.`);
+      words = await text;
     } catch (error) {
       say(error.message);
+      return;
     }
-  }
-}
-
-/** Browsers without a clipboard for this page still have the old way. */
-async function write(words) {
-  try {
-    await navigator.clipboard.writeText(words);
-  } catch {
-    const area = Object.assign(document.createElement("textarea"), { value: words, className: "hidden-text" });
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    if (!done) throw new Error("The browser does not let this page copy.");
+    try {
+      await navigator.clipboard.writeText(words);
+      say(`${name} copied.`);
+    } catch {
+      // No clipboard for this page: the reader takes it by hand.
+      this.find("export-text").value = words;
+      this.find("export").showModal();
+      this.find("export-text").select();
+    }
   }
 }

@@ -40,8 +40,10 @@ export class Timeline {
     const word = "exit, by theory";
     const room = pen.measureText(word).width;
     const leftwards = marked !== null && marked + room + 8 > width;
-    for (const at of this.#ticks(first, last, clock, (width - 2 * THUMB) / 74)) {
-      const text = clock === "log" ? (Math.abs(at) > 2 ? power(at) : brief(10 ** at)) : brief(at);
+    const spread = clock === "log" ? decades : ticks;
+    for (const at of spread(first, last, (width - 2 * THUMB) / 74)) {
+      const exponent = clock === "log" && Number.isInteger(at) && Math.abs(at) > 2;
+      const text = exponent ? power(at) : brief(clock === "log" ? 10 ** at : at);
       const px = x(at);
       pen.fillRect(px - 0.5, 17, 1, 5);
       const half = 0.5 * pen.measureText(text).width;
@@ -66,10 +68,5 @@ export class Timeline {
     pen.fillStyle = colours.soft;
     pen.textAlign = far ? "left" : "right";
     pen.fillText(label, far ? THUMB : width - THUMB, 0);
-  }
-
-  #ticks(first, last, clock, count) {
-    const found = clock === "log" ? decades(first, last, count) : [];
-    return found.length >= 2 ? found : clock === "log" ? found : ticks(first, last, count);
   }
 }

@@ -2,7 +2,11 @@
 // line with the same share of a frame as the tokens do.
 
 import {
-  BufferAttribute, BufferGeometry, DynamicDrawUsage, LineSegments, ShaderMaterial,
+  BufferAttribute,
+  BufferGeometry,
+  DynamicDrawUsage,
+  LineSegments,
+  ShaderMaterial,
 } from "three";
 
 const STEPS = 28;
@@ -34,7 +38,12 @@ export class Trails {
   constructor() {
     const vertices = MOST * STEPS * 2;
     this.geometry = new BufferGeometry();
-    for (const [name, size] of [["position", 3], ["ahead", 3], ["tint", 3], ["age", 1]]) {
+    for (const [name, size] of [
+      ["position", 3],
+      ["ahead", 3],
+      ["tint", 3],
+      ["age", 1],
+    ]) {
       const attribute = new BufferAttribute(new Float32Array(vertices * size), size);
       attribute.setUsage(DynamicDrawUsage);
       this.geometry.setAttribute(name, attribute);
@@ -43,8 +52,11 @@ export class Trails {
     this.object = new LineSegments(
       this.geometry,
       new ShaderMaterial({
-        vertexShader: VERTEX, fragmentShader: FRAGMENT, uniforms: this.uniforms,
-        transparent: true, depthWrite: false,
+        vertexShader: VERTEX,
+        fragmentShader: FRAGMENT,
+        uniforms: this.uniforms,
+        transparent: true,
+        depthWrite: false,
       }),
     );
     this.object.frustumCulled = false;

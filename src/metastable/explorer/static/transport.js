@@ -32,10 +32,14 @@ export class Transport {
   get view() {
     const { find } = this;
     const all = {
-      clock: find("clock").value, speed: Number(find("speed").value),
-      colour: find("colour").value, trails: find("trails").checked,
+      clock: find("clock").value,
+      speed: Number(find("speed").value),
+      colour: find("colour").value,
+      trails: find("trails").checked,
     };
-    return Object.fromEntries(Object.entries(all).filter(([key, value]) => value !== STANDARD[key]));
+    return Object.fromEntries(
+      Object.entries(all).filter(([key, value]) => value !== STANDARD[key]),
+    );
   }
 
   /** Take over choices, such as those of an address. */
@@ -45,7 +49,9 @@ export class Transport {
     find("clock").value = all.clock === "log" ? "log" : "linear";
     find("speed").value = String(all.speed);
     if (find("speed").selectedIndex < 0) find("speed").value = "1";
-    find("colour").value = ["cluster", "mass", "speed"].includes(all.colour) ? all.colour : "cluster";
+    find("colour").value = ["cluster", "mass", "speed"].includes(all.colour)
+      ? all.colour
+      : "cluster";
     find("trails").checked = Boolean(all.trails);
     this.apply();
   }
@@ -111,7 +117,7 @@ export class Transport {
     if (target.closest("input:not([type=range]):not([type=checkbox]), textarea, select")) return;
     const onControl = target.closest("button, summary, a, input");
     if (event.key === " " && !onControl) this.toggle();
-    else if (event.key === "." ) this.step(1);
+    else if (event.key === ".") this.step(1);
     else if (event.key === ",") this.step(-1);
     else return;
     event.preventDefault();

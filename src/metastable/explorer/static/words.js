@@ -29,7 +29,10 @@ export class Words {
     const { pen, canvas, stage } = this;
     const { clientWidth: width, clientHeight: height } = stage.canvas;
     const ratio = Math.min(2, window.devicePixelRatio || 1);
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    if (
+      canvas.width !== Math.round(width * ratio) ||
+      canvas.height !== Math.round(height * ratio)
+    ) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     }
@@ -49,9 +52,19 @@ export class Words {
     this.taken.length = 0;
     for (const { i, x, y, front } of this.order) {
       const wide = pen.measureText(this.words[i]).width;
-      const box = { left: x + 7, right: x + 9 + wide, top: y - SIZE / 2 - 1, bottom: y + SIZE / 2 + 1 };
-      const hidden = this.taken.some((other) =>
-        box.left < other.right && box.right > other.left && box.top < other.bottom && box.bottom > other.top);
+      const box = {
+        left: x + 7,
+        right: x + 9 + wide,
+        top: y - SIZE / 2 - 1,
+        bottom: y + SIZE / 2 + 1,
+      };
+      const hidden = this.taken.some(
+        (other) =>
+          box.left < other.right &&
+          box.right > other.left &&
+          box.top < other.bottom &&
+          box.bottom > other.top,
+      );
       if (hidden) continue;
       this.taken.push(box);
       pen.globalAlpha = front > 0 ? 1 : 0.3;

@@ -1,0 +1,161 @@
+"""Particle models fitted to a real transformer, on some prompts, and judged on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable.flows.progress import Bar
+from metastable.flows.trajectory import Outcome
+from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.particle_fit import (
+    Family,
+    States,
+    fit_linear,
+    fit_particles,
+    noise,
+    predict_layers,
+    predict_linear,
+    squared_errors,
+    stack_states,
+)
+from metastable.models.capture import capture
+from metastable.models.folder import load
+
+__all__ = ["Explained", "capture_states", "explained", "learn_particles"]
+
+RIDGE = 0.1  # of the linear map; chosen on the training prompts of the ALBERT
+FAMILIES = {
+    "mean of the tokens, V scalar": Family("scalar", beta=0.0),
+    "attention, V = I": Family("identity"),
+    "attention, V scalar": Family("scalar"),
+    "attention, V low rank": Family("low rank"),
+    "no attention, low rank": Family("none", own=True),
+    "both, low rank": Family("low rank", own=True),
+}
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Share of the held-out motion that a model explains, 1 − Σ|x̂ − x|²/Σ|x_before − x|².
+
+    `low` and `high` are the 95 % interval, from prompts drawn again with replacement.
+    """
+
+    share: float
+    low: float
+    high: float
+
+
+def capture_states(source: Any, prompts: Sequence[str], progress: bool | None = None) -> States:
+    """Directions of all tokens of all prompts through the layers, as the fit takes them."""
+    network, runs = load(source), []
+    with Bar("prompts", progress) as bar:
+        for k, prompt in enumerate(prompts):
+            runs.append(capture(network, prompt, progress=False))
+            bar.update((k + 1) / len(prompts))
+    return stack_states(runs)
+
+
+def explained(
+    errors: Any, baseline: Any, other: Any = None, draws: int = 4000, seed: int = 0
+) -> Explained:
+    """What errors (prompts, layers) explain of a baseline's; against `other` errors, how much more.
+
+    Bootstrap over prompts, which are independent; tokens and layers of one prompt are not.
+    """
+    errors, baseline = np.mean(errors, axis=1), np.mean(baseline, axis=1)
+    gain = (baseline if other is None else np.mean(other, axis=1)) - errors
+    some = np.random.default_rng(seed).integers(0, len(errors), (draws, len(errors)))
+    shares = gain[some].sum(axis=1) / baseline[some].sum(axis=1)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return Explained(float(gain.sum() / baseline.sum()), float(low), float(high))
+
+
+def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
+    """Carry out a `spec.learning.ParticleFit`: every family, its baselines, and the intervals."""
+    training = capture_states(spec.model, spec.prompts[: spec.training])
+    held = capture_states(spec.model, spec.prompts[spec.training :])
+    stay = np.asarray(squared_errors(held.tokens[:, :-1], held))
+    M, clock = fit_linear(training, RIDGE)
+    errors = {
+        "linear map, full rank": np.asarray(squared_errors(predict_linear(M, clock, held), held))
+    }
+    far = {
+        "persistence": _far(np.repeat(np.asarray(held.tokens)[:, :1], len(clock), axis=1), held),
+        "linear map, full rank": _far(predict_linear(M, clock, held, rollout=True), held),
+    }
+    facts: dict[str, Any] = {
+        "model": spec.model,
+        "prompts, fitted and held out": [spec.training, len(spec.prompts) - spec.training],
+        "layers": len(clock),
+        "held-out error of persistence": float(stay.mean()),
+    }
+    outcome = Outcome("done", "Every family was fitted.")
+    for name, family in FAMILIES.items():
+        fits = [
+            fit_particles(
+                training,
+                family,
+                steps=spec.steps,
+                rate=spec.rate,
+                batch=spec.batch,
+                start=start,
+                seed=spec.seed,
+                checkpoint=None
+                if folder is None
+                else folder / f"{name}_{start:g}.npz".replace(" ", "_"),
+            )
+            for start in (
+                (0.5, 8.0)
+                if family.value in ("identity", "scalar") and family.beta is None
+                else (4.0,)
+            )
+        ]
+        fit = min(fits, key=lambda one: one.validation[-1] if one.validation.size else np.inf)
+        if fit.outcome.name != "done":
+            outcome = fit.outcome
+        found = family.restrict(fit.parameters)
+        predicted = predict_layers(family, fit.parameters, held)
+        errors[name] = np.asarray(squared_errors(predicted, held))
+        far[name] = _far(predict_layers(family, fit.parameters, held, rollout=True), held)
+        facts[f"{name}: β, v, clock of the first and last layer, κ of what is left"] = [
+            float(np.exp(found.log_beta)),
+            float(found.value.scale),
+            float(found.clock[0]),
+            float(found.clock[-1]),
+            float(np.median(noise(predicted, held))),
+        ]
+    for name, seen in errors.items():
+        facts[f"explained: {name}"] = _told(explained(seen, stay))
+    facts["attention adds to the map of low rank"] = _told(
+        explained(errors["both, low rank"], stay, errors["no attention, low rank"])
+    )
+    layers = np.arange(1, len(clock) + 1)
+    curves = {
+        "explained": Curves(
+            "layer",
+            "explained share of the motion",
+            {name: (layers, 1 - e.mean(axis=0) / stay.mean(axis=0)) for name, e in errors.items()},
+            caption="One layer ahead on held-out prompts, from the true state before it.",
+        ),
+        "rollout": Curves(
+            "layer",
+            "mean |x̂ − x|²",
+            {name: (layers, e) for name, e in far.items()},
+            caption="From the embeddings alone, layer after layer, on held-out prompts.",
+        ),
+    }
+    return Lesson("a particle model of a transformer", facts, curves, outcome)
+
+
+def _far(predicted: Any, held: States) -> np.ndarray:
+    return np.asarray(squared_errors(predicted, held)).mean(axis=0)
+
+
+def _told(one: Explained) -> dict[str, float]:
+    return {"share": one.share, "from": one.low, "to": one.high}

@@ -1,0 +1,114 @@
+"""Heads fitted to equivariant maps: what every layer of attention obeys, gradients, the lesson."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from metastable.learn.equivariant import (
+    TARGETS,
+    Fits,
+    Heads,
+    attend,
+    even_share,
+    learn_equivariant,
+    respond,
+)
+from metastable.numerics import jax, jnp
+from metastable.spec.learning import Equivariant
+from metastable.sphere import uniform_points
+
+OUTPUTS = ("tangent", "unit", "free")
+
+
+def configurations(count=6, tokens=4, dim=3, seed=0):
+    points = uniform_points(jax.random.key(seed), count * tokens, dim)
+    return points.reshape(count, tokens, dim)
+
+
+def heads(*shape, seed=1):
+    first, second = jax.random.split(jax.random.key(seed))
+    return Heads(2 * jax.random.normal(first, shape), jax.random.normal(second, shape))
+
+
+def test_attention_against_loops():
+    x, (score, value) = configurations(2), heads(3, 3, 3)
+    found = np.zeros((2, 4, 3))
+    for b in range(2):
+        for i in range(4):
+            for h in range(3):
+                k = np.exp([x[b, i] @ score[h] @ x[b, j] for j in range(4)])
+                found[b, i] += sum(k[j] / k.sum() * value[h] @ x[b, j] for j in range(4))
+    assert np.allclose(attend(Heads(score, value), x), found, atol=1e-12)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_every_layer_is_equivariant_and_odd(output):
+    x, order = configurations(), np.array([2, 0, 3, 1])
+    layer = lambda x: respond(attend(heads(5, 3, 3), x), x, output)
+    assert np.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-12)
+    assert np.allclose(layer(-x), -layer(x), atol=1e-12)
+
+
+def test_where_all_tokens_agree_a_layer_is_linear():
+    x = jnp.repeat(configurations(tokens=1), 4, axis=1)
+    found = heads(5, 3, 3)
+    assert np.allclose(attend(found, x), x @ found.value.sum(axis=0).T, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_targets_are_equivariant_maps_of_the_sphere(name):
+    x, order = configurations(), np.array([2, 0, 3, 1])
+    found = TARGETS[name](x)
+    assert np.allclose(jnp.linalg.norm(found, axis=-1), 1, atol=1e-10)
+    assert np.allclose(TARGETS[name](x[:, order]), found[:, order], atol=1e-6)
+    assert even_share(TARGETS[name], x) == pytest.approx(float(name == "mirror"), abs=1e-6)
+
+
+def fits(count=8):
+    x = configurations(2 * count, dim=2).reshape(2, count, 4, 2)
+    names = ("cube", "mirror")
+    flat = x.reshape(-1, 4, 2)
+    return Fits(x, jnp.stack([TARGETS[name](flat).reshape(x.shape) for name in names]))
+
+
+def test_gradient_of_the_fit_against_finite_differences():
+    data, start = fits(), heads(2, 3, 2, 3, 2, 2)
+    loss = jax.jit(lambda score, value: jnp.sum(data.errors(Heads(score, value), OUTPUTS)))
+    gradients = jax.jit(jax.grad(loss, (0, 1)))(*start)
+    rng = np.random.default_rng(0)
+    for k in range(2):
+        direction, h = rng.standard_normal(start[k].shape), 1e-4
+        moved = lambda s: loss(*(p + s * h * direction * (j == k) for j, p in enumerate(start)))  # noqa: B023
+        difference = (moved(-2) - 8 * moved(-1) + 8 * moved(1) - moved(2)) / (12 * h)
+        assert np.sum(gradients[k] * direction) == pytest.approx(float(difference), rel=1e-5)
+
+
+def test_an_even_map_stays_at_its_distance():
+    """For odd f of unit length and even g, E‖f − g‖² = E‖f‖² + E‖g‖² = 2; a sample closed under
+    X → −X has it exactly."""
+    x = configurations(20)
+    x = jnp.concatenate([x, -x])[None]
+    data = Fits(x, TARGETS["mirror"](x[0])[None, None])
+    errors = data.errors(heads(1, 3, 1, 5, 3, 3), OUTPUTS)[0, :, 0]
+    assert errors[1] == pytest.approx(2.0, abs=1e-12)
+    assert errors[0] >= 1 and errors[2] >= 1
+
+
+def test_the_lesson_finds_more_heads_better(tmp_path):
+    spec = Equivariant(
+        kind="equivariant",
+        dims=(2,),
+        heads=(1, 8),
+        targets=("cube",),
+        outputs=("free",),
+        seeds=2,
+        samples=256,
+        batch=64,
+        steps=200,
+        rate=0.1,
+    )
+    lesson = learn_equivariant(spec, tmp_path)
+    _, (one, many) = lesson.curves["free_2"].lines["cube"]
+    assert many < 0.5 * one < 0.5 and lesson.outcome.name == "done"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["d2_heads1.npz", "d2_heads8.npz"]

@@ -1,0 +1,129 @@
+"""`metastable learn`: specs in and out, folders, JSON, and a training cut short by Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from metastable.learn.build import _LESSONS, run_lesson
+from metastable.results import learn_and_keep
+from metastable.spec.learning import KINDS, load_lesson
+
+SPEC = """
+kind = "classification"
+name = "a small one"
+
+[data]
+kind = "spirals"
+points = 60
+turns = 0.5
+
+[network]
+neurons = 4
+layers = 4
+
+[training]
+steps = 40000
+batch = 20
+"""
+
+
+def spec_file(tmp_path, text=SPEC):
+    file = tmp_path / "spec.toml"
+    file.write_text(text)
+    return file
+
+
+def test_every_kind_has_a_spec_and_a_function():
+    assert set(KINDS) == set(_LESSONS)
+    for kind, model in KINDS.items():
+        assert model.model_validate({"kind": kind}).kind == kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_specs_go_to_toml_and_back(kind, tmp_path):
+    spec = KINDS[kind].model_validate({"kind": kind, "seed": 3})
+    again = load_lesson(spec_file(tmp_path, spec.to_toml()))
+    assert again == spec and again.digest == spec.digest
+    assert KINDS[kind].model_validate({"kind": kind}).digest != spec.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('kind = "classification"', 'kind = "magic"'), "kind must be one of classification"),
+        (("neurons = 4", "neurons = -4"), "network.neurons must be greater"),
+        (("turns = 0.5", "turns = -1"), "data.turns must be greater"),
+        (("layers = 4", "layers = 4\npieces = 3"), "layers must be a multiple of pieces"),
+        (("batch = 20", "batches = 20"), "unknown key training.batches"),
+    ],
+)
+def test_complaints_are_one_line(tmp_path, change, complaint):
+    with pytest.raises(ValueError, match=complaint) as error:
+        load_lesson(spec_file(tmp_path, SPEC.replace(*change)))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):
+    spec = load_lesson(spec_file(tmp_path, SPEC.replace("40000", "60")))
+    lesson = learn_and_keep(spec, tmp_path / "out")
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {
+        "spec.toml",
+        "checkpoints",
+        "figures",
+        "report.html",
+        "result.json",
+        "manifest.json",
+    }
+    figures = {file.name for file in (tmp_path / "out" / "figures").iterdir()}
+    assert {"loss.svg", "collapse.svg", "depth.svg", "flow.svg", "flow.gif"} <= figures
+    stored = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert stored["facts"]["held-out accuracy"] == lesson.facts["held-out accuracy"]
+    with pytest.raises(ValueError, match="already holds this run"):
+        learn_and_keep(spec, tmp_path / "out")
+    other = spec.model_copy(update={"seed": 1})
+    with pytest.raises(ValueError, match="holds something else"):
+        learn_and_keep(other, tmp_path / "out")
+
+
+def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
+    """SIGINT in the middle of a run of the command; the same command again goes on to the end."""
+    file, out = spec_file(tmp_path), tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "metastable.cli",
+        "learn",
+        str(file),
+        "--out",
+        str(out),
+        "--json",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    checkpoint = out / "checkpoints" / "training.npz"
+    while not checkpoint.exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    printed, complained = process.communicate(timeout=300)
+    assert process.returncode == 130, complained
+    cut = json.loads(printed)
+    assert cut["outcome"] == "interrupted"
+    done = len(cut["curves"]["loss"]["training"][0])
+    assert 0 < done < 40000
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    resumed = json.loads(finished.stdout)
+    whole = run_lesson(load_lesson(file)).to_json()
+    assert resumed["outcome"] == "done"
+    for name in ("loss", "collapse", "accuracy"):
+        assert resumed["curves"][name] == whole["curves"][name]
+    losses = np.array(cut["curves"]["loss"]["training"][1])
+    assert np.array_equal(losses, np.array(whole["curves"]["loss"]["training"][1])[:done])
+    assert resumed["facts"]["held-out accuracy"] == whole["facts"]["held-out accuracy"]

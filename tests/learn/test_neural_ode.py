@@ -1,0 +1,141 @@
+"""Neural ODEs and ResNets: motion, gradients, stages, and layers drawn at random."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from metastable.learn.datasets import draw_spirals
+from metastable.learn.neural_ode import (
+    Continuous,
+    Layers,
+    Weights,
+    classification_loss,
+    features,
+    initial_classifier,
+    logits,
+    resize,
+    trace,
+    velocity,
+)
+from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.numerics import jax, jnp
+from metastable.spec.learning import Network
+
+DATA = draw_spirals(12, classes=3, seed=1)
+X = jnp.asarray(DATA.points)
+
+
+def by_hand(stages, network, x):
+    """SciPy's integrator, piece by piece: shares no code with the package."""
+    x, span = np.asarray(x), network.horizon / network.pieces
+    for weights, width in zip(stages, network.widths, strict=True):
+        x = np.pad(x, [(0, 0), (0, max(0, width - x.shape[1]))])[:, :width]
+        for k in range(network.pieces):
+
+            def f(t, y, k=k, shape=x.shape, weights=weights):
+                s = t / span if network.path == "linear" else 0.0
+                j = k + 1 if network.path == "linear" else k
+                a, b, c = ((1 - s) * np.asarray(w[k]) + s * np.asarray(w[j]) for w in weights)
+                return (np.tanh(y.reshape(shape) @ a.T + b) @ c.T).ravel()
+
+            x = solve_ivp(f, (0, span), x.ravel(), rtol=1e-10, atol=1e-12).y[:, -1].reshape(x.shape)
+    return x
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network(widths=(3,), neurons=5, pieces=3, horizon=2.0),
+        Network(widths=(4, 3), neurons=5, pieces=2, path="linear"),
+    ],
+)
+def test_flows_against_scipy(network):
+    parameters = initial_classifier(network, 3, 0)
+    states = trace(parameters, X, network, Continuous(1e-10, frames=2))
+    assert states.shape == (1 + 2 * network.pieces * len(network.widths), 12, max(network.widths))
+    expected = by_hand(parameters.stages, network, X)
+    assert np.allclose(states[-1, :, : network.widths[-1]], expected, atol=1e-8)
+
+
+def test_layers_are_euler_steps():
+    network = Network(widths=(3,), neurons=5, pieces=2, layers=4, horizon=2.0)
+    parameters = initial_classifier(network, 3, 0)
+    x = np.asarray(resize(X, 3))
+    for k in (0, 0, 1, 1):
+        a, b, c = (np.asarray(w[k]) for w in parameters.stages[0])
+        x = x + 0.5 * np.tanh(x @ a.T + b) @ c.T
+    assert np.allclose(features(parameters, X, network), x, atol=1e-13)
+    with pytest.raises(ValueError, match="multiple of the 2 pieces"):
+        features(parameters, X, network, Layers(3))
+
+
+@pytest.mark.parametrize(
+    ("loss", "network", "depth"),
+    [
+        ("cross_entropy", Network(widths=(3,), neurons=4, pieces=2), Continuous(1e-9)),
+        ("cross_entropy", Network(widths=(3,), neurons=4), Continuous(1e-9, "backsolve")),
+        ("squares", Network(widths=(3, 2), neurons=4, pieces=2, path="linear"), Layers(4)),
+    ],
+)
+def test_gradients_against_finite_differences(loss, network, depth):
+    """Central differences along random directions, to 1e-5 of the derivative."""
+    objective = classification_loss(network, loss, decay=0.01, depth=depth)
+    parameters = initial_classifier(network, 3, 1)
+    batch = (X, jnp.asarray(DATA.labels))
+    flat, rebuild = jax.flatten_util.ravel_pytree(parameters)
+    value = jax.jit(lambda flat: objective(rebuild(flat), batch))
+    gradient = np.asarray(jax.jit(jax.grad(value))(flat))
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        direction = rng.standard_normal(flat.size)
+        h = 1e-4
+        ends = [float(value(flat + s * h * direction)) for s in (-2, -1, 1, 2)]
+        difference = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=1e-5)
+
+
+def test_an_untrained_resnet_is_within_one_over_its_layers_of_its_flow():
+    network = Network(widths=(3,), neurons=8, pieces=2, horizon=2.0)
+    parameters = initial_classifier(network, 2, 3)
+    end = features(parameters, X, network, Continuous(1e-11))
+    counts = np.array([32, 64, 128, 256])
+    ends = [features(parameters, X, network, Layers(int(count))) for count in counts]
+    gaps = [float(jnp.max(jnp.abs(found - end))) for found in ends]
+    assert np.polyfit(np.log(counts), np.log(gaps), 1)[0] == pytest.approx(-1, abs=0.1)
+
+
+def test_groups_of_neurons_average_to_all_of_them():
+    network = Network(widths=(3,), neurons=6, pieces=2)
+    weights = initial_classifier(network, 2, 0).stages[0]
+    x = resize(X, 3)
+    pool = split_neurons(weights, 3)
+    for k in range(2):
+        whole = velocity(Weights(*(w[k] for w in weights)), x)
+        parts = [velocity(Weights(*(w[k, g] for w in pool)), x) for g in range(3)]
+        assert np.allclose(sum(parts) / 3, whole, atol=1e-13)
+    with pytest.raises(ValueError, match="groups must divide"):
+        split_neurons(weights, 4)
+
+
+def test_layers_drawn_at_random_have_the_predicted_mean_and_covariance():
+    """Oracle: 4000 sampled networks of 200 layers; three standard errors of a variance, 7 %."""
+    network = Network(widths=(2,), neurons=8, pieces=2, horizon=1.0)
+    parameters = initial_classifier(network, 2, 4)
+    pool = split_neurons(parameters.stages[0], 4)
+    x, layers = X[:1], 200
+    end, spread = average_and_spread(pool, x, 1.0)
+    assert np.allclose(end, by_hand(parameters.stages, network, x), atol=1e-8)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    drawn = jax.jit(jax.vmap(lambda key: resampled_layers(pool, x, 1.0, layers, key)))(keys)[:, 0]
+    expected = np.asarray(spread[0]) / layers
+    found = np.cov(np.asarray(drawn).T)
+    assert np.abs(found - expected).max() < 0.07 * np.trace(expected)
+    # the mean is off by Euler's error and a bias, both of order 1/L
+    assert np.abs(np.mean(drawn, axis=0) - end[0]).max() < 5.0 / layers
+
+
+def test_logits_have_one_number_a_class():
+    network = Network(widths=(5,), layers=3)
+    assert logits(initial_classifier(network, 3, 0), X, network).shape == (12, 3)
