@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from metastable.learn.build import run_lesson
-from metastable.spec.learning import load_lesson
+from metastable.learn.datasets import draw_spirals
+from metastable.learn.neural_ode import Continuous, classification_loss, initial_classifier
+from metastable.numerics import jnp
+from metastable.spec.learning import Network, load_lesson
+from tests.learn.differences import check_gradient
 
 pytestmark = pytest.mark.claim
 
@@ -51,4 +55,14 @@ def test_many_layers_come_near_the_flow():
     assert facts["slope of the resampled error"] == pytest.approx(-0.5, abs=0.1)
     ratios = np.array(list(facts["resampled error over predicted"].values()))
     assert np.abs(ratios[-3:] - 1).max() < 0.15
-    assert facts["held-out errors of the ResNets"]["1024"] <= 0.01
+    assert facts["held-out errors of the ResNets"]["2048"] <= 0.01
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squares"])
+@pytest.mark.parametrize("adjoint", ["checkpoints", "backsolve"])
+def test_gradients_through_the_flow_against_finite_differences(loss, adjoint):
+    network = Network(widths=(3,), neurons=4, pieces=2)
+    objective = classification_loss(network, loss, 0.01, Continuous(1e-9, adjoint))
+    data = draw_spirals(12, classes=3, seed=1)
+    batch = (jnp.asarray(data.points), jnp.asarray(data.labels))
+    check_gradient(objective, initial_classifier(network, 3, 1), batch)

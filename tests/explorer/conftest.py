@@ -5,11 +5,12 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
-from tests.explorer.serving import Served
-
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("served"), "--runs", "2")
-    yield served
-    served.stop()
+def inside():
+    from tests.explorer.serving import Inside
+
+    server = Inside(runs=2)
+    yield server
+    server.stop()
+    assert not server.workers  # no process outlives the server

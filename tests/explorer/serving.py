@@ -1,72 +1,106 @@
-"""A real server for tests: `metastable explore` in a process of its own, and a client for it."""
+"""Real servers for tests, in a thread or in a process of their own, and a client for them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from metastable.explorer.app import create_app
+from metastable.explorer.guard import hosts_of
+from metastable.explorer.limits import Limits
 from metastable.explorer.packet import unpack
 
 
-class Served:
-    """A running explorer; `log` is all it has printed to stderr."""
+class Client:
+    """Talks to the server at `host`."""
 
-    def __init__(self, tmp: Path, *options: str):
-        self.errors = tmp / "stderr.txt"
-        with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "metastable.cli",
-                    "explore",
-                    *options,
-                    "--port",
-                    "0",
-                    "--json",
-                    "--no-browser",
-                ],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env={**os.environ, "TMPDIR": str(tmp)},
-            )
-        assert self.process.stdout is not None
-        self.url = json.loads(self.process.stdout.readline())["url"]
-        self.host = self.url.split("/")[2]
+    host: str
 
-    @property
-    def log(self) -> str:
-        return self.errors.read_text()
-
-    @property
-    def family(self) -> list[psutil.Process]:
-        """The server and its workers."""
-        server = psutil.Process(self.process.pid)
-        return [server, *server.children(recursive=True)]
-
-    def client(self) -> httpx.Client:
+    def http(self) -> httpx.Client:
         return httpx.Client(base_url=f"http://{self.host}", timeout=120)
 
     def socket(self, **options: Any) -> ClientConnection:
         return connect(f"ws://{self.host}/api/live", max_size=None, open_timeout=60, **options)
 
+
+class Inside(Client):
+    """A server in a thread of this process, so that its tasks can be counted."""
+
+    def __init__(self, folder: Path | None = None, **limits: Any):
+        self.app = create_app(folder, limits=Limits(**limits), hosts=hosts_of("127.0.0.1"))
+        self.desk = self.app.app.state.desk
+        self.desk._warm = lambda: asyncio.sleep(0)  # no worker before it is needed
+        config = uvicorn.Config(self.app, port=0, log_level="warning", ws_max_size=2_000_000)
+        self.server = uvicorn.Server(config)
+        self.loop: asyncio.AbstractEventLoop
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+        until(lambda: self.server.started)
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        self.host = f"127.0.0.1:{port}"
+
+    def _serve(self) -> None:
+        async def serve() -> None:
+            self.loop = asyncio.get_running_loop()
+            await self.server.serve()
+
+        asyncio.run(serve())
+
+    @property
+    def tasks(self) -> int:
+        return len(asyncio.all_tasks(self.loop))
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        children = psutil.Process().children(recursive=True)
+        return [one for one in children if "metastable.explorer.worker" in " ".join(one.cmdline())]
+
     def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.server.should_exit = True
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+
+class Served(Client):
+    """`metastable explore` in a process of its own."""
+
+    def __init__(self, folder: Path, *options: str):
+        self.errors = folder / "stderr.txt"
+        words = ["-m", "metastable.cli", "explore", *options, "--port", "0", "--json"]
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, *words, "--no-browser"],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "TMPDIR": str(folder)},
+            )
+        assert self.process.stdout is not None
+        self.url = json.loads(self.process.stdout.readline())["url"]
+        self.host = self.url.split("/")[2]
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(15)
+            return self.process.wait(30)
         finally:
             self.process.kill()
             self.process.wait()
+            self.process.stdout.close()
 
 
 def say(socket: ClientConnection, **message: Any) -> None:
@@ -90,3 +124,11 @@ def watch(socket: ClientConnection, spec: Any, **choices: Any) -> tuple[list[Any
             say(socket, type="ack", index=header["index"])
         elif header["type"] in ("finished", "error"):
             return frames, header
+
+
+def until(condition: Any, seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+    return found

@@ -180,7 +180,7 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     spec = tmp_path / "density.toml"
     spec.write_text(
         '[measure]\nkind = "density_mode"\ndegree = 2\namplitude = 0.05\n[field]\nbeta = 2.0\n'
-        "[flow]\nhorizon = 1.0\nframes = 3\n[flow.resolution]\nleast = 16\nmost = 32\n"
+        "[flow]\nhorizon = 1.0\nframes = 3\n[flow.resolution]\nleast = 32\nmost = 64\n"
     )
     experiment = load_experiment(spec, {})
     run, summary = run_and_keep(experiment, tmp_path / "out")

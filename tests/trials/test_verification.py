@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from metastable.report.trials import report_verification
-from metastable.theory.gaussian import logit_variance
+from metastable.theory.gaussian import logit_variance, sample_error
 from metastable.trials import judge_verification, verify
 from metastable.trials.draws import draw_layer
+from metastable.trials.verification import Errors, Series
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,25 @@ def test_affine_errors_follow_their_law(found):
     assert affine.covered > 0.85
     last = affine.rows[-1]
     assert last.cov == pytest.approx(last.expected.cov, rel=0.25)
+
+
+def test_the_error_of_a_slope_is_its_scatter():
+    """Oracle: 400 slopes from empirical means of N(0, I) in four dimensions, drawn here."""
+    random, counts, repeats = np.random.default_rng(0), (10, 100, 1000), 3
+    expected = {n: sample_error(np.ones(4), np.eye(4), n) for n in counts}
+
+    def series():
+        rows = []
+        for n in counts:
+            means = random.standard_normal((repeats, 4)) / np.sqrt(n)
+            each = tuple(np.linalg.norm(means, axis=1) / 2)
+            rms = float(np.sqrt(np.mean(np.square(each))))
+            rows.append(Errors(n, rms, rms, each, each, expected[n]))
+        return Series("drawn", 4, 4, 1.0, 1.0, tuple(rows))
+
+    drawn = [series() for _ in range(400)]
+    scatter = np.std([one.slope("mean") for one in drawn])
+    assert drawn[0].slope_error("mean") == pytest.approx(scatter, rel=0.15)
 
 
 def test_calm_attention_approaches_the_closed_form(found):

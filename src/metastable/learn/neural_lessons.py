@@ -29,6 +29,7 @@ __all__ = ["learn_classes", "learn_deep_limit"]
 
 FRAMES = 32  # of a flow, all stages together
 SHOWN = 600  # points in a picture
+FEW = 100  # points that networks of many layers move: draws of weights matter more than points
 WATCHED = ("NC1", "NC2", "NC3", "NC4", "accuracy, training", "accuracy, held-out")
 
 
@@ -92,6 +93,7 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
     data, held = draw_data(spec.data, spec.seed)
     training, _ = _train(spec, data, held, folder)
     network, parameters = spec.network, training.parameters
+    held = Labelled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
     end = features(parameters, x, network, Continuous(1e-11))
     pool = split_neurons(parameters.stages[0], spec.groups)
@@ -106,10 +108,9 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
         euler.append(_distance(deep, end) / size)
         answers = deep @ parameters.matrix.T + parameters.offset
         wrong.append(float(jnp.mean(jnp.argmax(answers, axis=1) != held.labels)))
-        drawn = jax.lax.map(
-            lambda key: resampled_layers(pool, start, network.horizon, count, key),  # noqa: B023
-            keys,
-        )
+        drawn = jax.vmap(
+            lambda key: resampled_layers(pool, start, network.horizon, count, key)  # noqa: B023
+        )(keys)
         each = np.array([_distance(one, end) / size for one in drawn])
         noisy.append(float(np.sqrt(np.mean(each**2))))
         bars.append(float(each.std() / np.sqrt(len(each))))

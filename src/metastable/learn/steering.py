@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import optimistix
+from jax.flatten_util import ravel_pytree
 
 from metastable import checks
 from metastable.fields import FeedForward, Field, Schedule, SelfAttention
@@ -17,7 +19,9 @@ from metastable.measures import Points
 from metastable.numerics import jax, jnp
 from metastable.sphere import retract
 
-__all__ = ["Controls", "Plant", "Steered", "push", "residuals", "steer_tokens"]
+RIDGE = 1e-2  # keeps the first guess finite where paths nearly meet
+
+__all__ = ["Controls", "LeastNorm", "Plant", "Steered", "push", "residuals", "steer_tokens"]
 
 
 class Controls(NamedTuple):
@@ -87,6 +91,26 @@ class Plant:
             jax.random.normal(keys[3], (m, p)) / 2,
         )
 
+    def guess(self, prompts: Any, targets: Any, seed: int = 0) -> Controls:
+        """`first`, with w such that tokens half-way through a piece move along straight paths.
+
+        Least squares for w at random a and b, exact where p ≥ mn; a start from which few steps
+        lead to the targets.
+        """
+        start = self.first(seed)
+        if not self.neurons:
+            return start
+        x, y = (jnp.reshape(jnp.asarray(z), (-1, self.dim)) for z in (prompts, targets))
+        outer = []
+        for k in range(self.pieces):
+            s = (k + 0.5) / self.pieces
+            path = lambda s: retract((1 - s) * x + s * y) if self.on_sphere else (1 - s) * x + s * y
+            place, velocity = jax.jvp(path, (s,), (1.0,))
+            hidden = jnp.tanh(place @ start.inner[k].T + start.bias[k])  # (mn, p)
+            gram = hidden @ hidden.T + RIDGE * jnp.eye(len(place))
+            outer.append(jnp.linalg.solve(gram, velocity).T @ hidden / self.horizon)
+        return start._replace(outer=jnp.stack(outer))
+
     def steer(self, control: Controls) -> Field:
         """The field of one piece, without the drift."""
         parts: list[Field] = []
@@ -102,6 +126,42 @@ class Plant:
         times = (np.arange(1, self.pieces) * self.horizon / self.pieces).tolist()
         steered: Field = Schedule.piecewise(pieces, times)
         return steered if self.drift is None else self.drift + steered
+
+
+@dataclasses.dataclass(frozen=True)
+class LeastNorm:
+    """Levenberg–Marquardt where residuals r are fewer than parameters p: δ = −Jᵀ(JJᵀ + λI)⁻¹r.
+
+    The same step as (JᵀJ + λI)⁻¹Jᵀr, from a matrix of the size of r. Three dampings are tried and
+    the best is taken, if it is better than to stay; near a solution that is Newton's method.
+    """
+
+    residuals: Callable[[Any, Any], Any]
+
+    def loss(self, parameters: Any, batch: Any) -> Any:
+        return jnp.sum(self.residuals(parameters, batch) ** 2)
+
+    def init(self, parameters: Any, batch: Any) -> Any:
+        return jnp.asarray(1e-2)
+
+    def step(self, parameters: Any, state: Any, batch: Any) -> tuple[Any, Any, Any]:
+        flat, restore = ravel_pytree(parameters)
+        miss = lambda p: jnp.ravel(self.residuals(restore(p), batch))
+        r, back = jax.vjp(miss, flat)
+        J = jax.vmap(lambda row: back(row)[0])(jnp.eye(r.size))
+        gram = J @ J.T
+        scale = jnp.trace(gram) / r.size
+        tried = state * jnp.array([0.1, 1.0, 10.0])
+        steps = jax.vmap(
+            lambda damp: J.T @ jnp.linalg.solve(gram + damp * scale * jnp.eye(r.size), r)
+        )(tried)
+        losses = jax.vmap(lambda delta: jnp.sum(miss(flat - delta) ** 2))(steps)
+        best = jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf))
+        loss = jnp.sum(r**2)
+        better = losses[best] < loss
+        moved = jnp.where(better, flat - steps[best], flat)
+        state = jnp.maximum(jnp.where(better, tried[best], 30 * state), 1e-12)
+        return restore(moved), state, loss
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -134,17 +194,16 @@ def steer_tokens(
     targets: Any,
     plant: Plant,
     *,
-    effort: float = 1e-6,
-    steps: int = 300,
+    effort: float = 0.0,
+    steps: int = 30,
     seed: int = 0,
-    tolerance: float = 1e-9,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Steered:
     """Find one control that carries every prompt's tokens to its targets.
 
-    Minimises mean |x_i(T) − y_i|² + effort · ∫ mean |u_i|² dt by Levenberg–Marquardt, whose
-    residuals are the misses and the velocities.
+    Minimises mean |x_i(T) − y_i|² + effort · ∫ mean |u_i|² dt, by Levenberg–Marquardt,
+    in the form of `LeastNorm` where there is no effort.
 
     - `prompts`, `targets`: (n, d), or (m, n, d) for m prompts under the same control.
     - With `effort` λ and no drift, the shortest path of a lone token stops λd/(T + λ) before its
@@ -161,17 +220,17 @@ def steer_tokens(
             f"targets must hold one place per token, shape {prompts.shape}; got {targets.shape}."
         )
     checks.nonnegative("effort", effort)
-    method = LeastSquares(
-        lambda controls, data: residuals(plant, controls, *data, effort),
-        optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10),
-    )
+    miss = lambda controls, data: residuals(plant, controls, *data, effort)
+    if effort:
+        method = LeastSquares(miss, optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10))
+    else:
+        method = LeastNorm(miss)
     training = train(
-        plant.first(seed),
+        plant.guess(prompts, targets, seed),
         method,
         (prompts, targets),
         steps=steps,
-        every=max(1, steps // 20),
-        patience=4,
+        every=max(1, steps // 10),
         checkpoint=checkpoint,
         progress=progress,
         title="steering",

@@ -284,9 +284,9 @@ def level_distance(values: np.ndarray) -> float:
 
 
 def occupied(values: np.ndarray) -> int:
-    """How many different levels the tokens lie on, to a hundredth of their range."""
+    """How many different levels the tokens lie on, to a hundredth of the largest."""
     ranked = np.sort(values)
-    return 1 + int(np.sum(np.diff(ranked) > 0.01 * max(np.ptp(ranked), 1e-12)))
+    return 1 + int(np.sum(np.diff(ranked) > 0.01 * np.abs(ranked).max()))
 
 
 def _complement(functionals: np.ndarray) -> np.ndarray:

@@ -12,7 +12,9 @@ export class Album {
     this.log = [];
     this.energy = [];
     this.clusters = [];
-    this.amplitudes = [];
+    this.logClusters = [];
+    this.modes = []; // of each mode the logarithms of its amplitudes
+    this.faintest = 0; // a floor for their axis
     // Costly pictures come with some frames only: for each frame the newest that has one.
     this.heatmaps = [];
     this.histograms = [];
@@ -42,7 +44,8 @@ export class Album {
     // Uniform tokens form one connected crowd, which the count calls 1 and a reader would not.
     const crowd = header.clusters === 1 && !frame.colours.large.length;
     this.clusters.push(crowd ? NaN : number(header.clusters));
-    this.amplitudes.push(header.amplitudes ?? []);
+    this.logClusters.push(Math.log10(this.clusters.at(-1)));
+    this.#addModes(header.amplitudes ?? []);
     this.heatmaps.push(arrays.attention ?? this.heatmaps.at(-1) ?? null);
     this.histograms.push(header.histogram ?? this.histograms.at(-1) ?? null);
     this.tokens = Math.max(this.tokens, count);
@@ -57,6 +60,17 @@ export class Album {
     if (this.fromZero && this.length === 3) {
       this.log[0] = this.log[1] - Math.max(1e-3, this.log[2] - this.log[1]);
     }
+  }
+
+  #addModes(amplitudes) {
+    const first = !this.modes.length;
+    amplitudes.forEach((amplitude, k) => {
+      this.modes[k] ??= new Array(this.length - 1).fill(NaN);
+      const log = amplitude > 0 ? Math.log10(amplitude) : NaN;
+      if (first && log < this.faintest) this.faintest = Math.max(-8, log);
+      this.modes[k].push(log);
+    });
+    for (let k = amplitudes.length; k < this.modes.length; k++) this.modes[k].push(NaN);
   }
 
   /** Places of the frames on the chosen clock, rising. */

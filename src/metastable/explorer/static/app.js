@@ -28,7 +28,8 @@ const find = (id) => document.getElementById(id);
 class App {
   constructor() {
     this.preset = "";
-    this.ran = false; // whether the album holds a run of the specification now shown
+    this.ran = false; // whether a run of the specification now shown was started
+    this.framed = false; // whether its frames have begun to come
     this.source = "server";
     this.stage = new Stage(find("sphere"), (event) => this.placing?.takes(event));
     this.show = new Show(find, this.stage);
@@ -122,7 +123,7 @@ class App {
     this.asking?.abort();
     clearTimeout(this.timer);
     this.source = "recording";
-    this.ran = true;
+    this.ran = this.framed = true;
     this.show.running = false;
     this.#predict(head.prediction ?? null);
     this.show.open(head);
@@ -177,6 +178,7 @@ class App {
   #refresh() {
     this.live.stop();
     this.source = "server";
+    this.framed = false;
     document.body.dataset.words = "no";
     this.#guide(GUIDE);
     this.ran = false;
@@ -215,7 +217,7 @@ class App {
     const { spec } = this.controls;
     try {
       const packet = decodePacket(await server.place(spec, signal));
-      if (this.ran || this.live.running) return;
+      if (this.framed) return;
       this.#open(
         { spec, view: viewOf(spec), dim: dimOf(spec), clock: this.show.prediction?.clock },
         packet,
@@ -241,7 +243,9 @@ class App {
     this.ran = true;
     this.show.running = true;
     this.complain("");
-    this.say("Computing the first frames.");
+    // What another specification left on the stage must not pass for the start of this one.
+    if (this.show.album.head.spec !== spec) this.show.open({ spec }, this.#horizon);
+    this.say("Computing the first frames; a new kind of run takes some seconds to prepare.");
     this.live.start({
       spec,
       frames: spec.flow?.frames ?? 101,
@@ -254,7 +258,7 @@ class App {
     this.run = message.run_id;
     if (!this.show.prediction) this.#predict(message.prediction ?? null);
     const { spec } = this.controls;
-    this.pending = { spec, view: viewOf(spec), clock: this.show.prediction?.clock, ...message };
+    this.pending = { view: viewOf(spec), clock: this.show.prediction?.clock, ...message, spec };
   }
 
   #frame(packet) {
@@ -264,6 +268,7 @@ class App {
       this.show.open(this.pending, this.#horizon);
       this.show.playhead.playing = playing;
       this.pending = null;
+      this.framed = true;
       this.say("Running.");
     }
     this.show.add(packet);

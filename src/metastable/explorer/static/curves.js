@@ -4,6 +4,8 @@
 import { Plot } from "metastable/plot";
 import { scaleCss } from "metastable/palette";
 
+const SLOPES = 4; // modes whose predicted growth is drawn
+
 export class Curves {
   constructor(find) {
     this.plots = Object.fromEntries(
@@ -49,7 +51,7 @@ export class Curves {
     if (!plot) return;
     const [, most] = range(album.clusters, 1, 10);
     const log = most > 24;
-    const values = log ? album.clusters.map(Math.log10) : album.clusters;
+    const values = log ? album.logClusters : album.clusters;
     const y = log
       ? { low: -0.08, high: Math.log10(most) + 0.12, log, label: "clusters" }
       : { low: 0, high: most + 0.6, whole: true, label: "clusters" };
@@ -68,45 +70,54 @@ export class Curves {
   }
 
   #modes(album, places, x, time, prediction) {
-    const count = album.amplitudes.reduce((most, row) => Math.max(most, row.length), 0);
-    const plot = this.#ready("modes", count > 0 || !album.length);
+    const { modes } = album;
+    const plot = this.#ready("modes", modes.length > 0 || !album.length);
     if (!plot) return;
-    const logs = Array.from({ length: count }, (_, k) =>
-      album.amplitudes.map((row) => (row[k] > 0 ? Math.log10(row[k]) : NaN)),
-    );
-    const all = logs.flat().filter(Number.isFinite);
-    const low = Math.max(-8, Math.min(0, ...(all.length ? [percentile(all, 0.02)] : [-3])) - 0.2);
+    const low = Math.min(-1, album.faintest - 0.3);
     plot.begin(x, { low, high: 0.25, log: true, label: "amplitude of mode k" });
     const dominant = (prediction?.dominant ?? 0) - 1;
-    for (let k = count - 1; k >= 0; k--) {
+    for (let k = modes.length - 1; k >= 0; k--) {
       if (k === dominant) continue;
-      plot.line(places, logs[k], {
-        colour: scaleCss(k / Math.max(1, count - 1)),
+      plot.line(places, modes[k], {
+        colour: scaleCss(k / Math.max(1, modes.length - 1)),
         width: 1.1,
         alpha: 0.55,
       });
     }
-    this.modesNote.textContent = logs[dominant] ? `bold: k = ${dominant + 1}` : "";
-    if (logs[dominant]) {
-      plot.line(places, logs[dominant], { colour: plot.colours.accent, width: 2.4 });
-      this.#slope(plot, album, logs[dominant], places, prediction, dominant);
+    this.modesNote.textContent = modes[dominant] ? `bold: k = ${dominant + 1}` : "";
+    if (modes[dominant])
+      plot.line(places, modes[dominant], { colour: plot.colours.accent, width: 2.4 });
+    const rates = prediction?.slopes ?? prediction?.rates ?? [];
+    const until = 1.15 * (prediction?.exit_time ?? 0);
+    for (const k of fastest(rates, SLOPES)) {
+      const bold = k === dominant;
+      if (Number.isFinite(modes[k]?.[0]))
+        slope(plot, modes[k][0], rates[k], until, time.clock, bold);
     }
     marks(plot, time);
-  }
-
-  /** e^{λt} from where the mode began, up to the exit. */
-  #slope(plot, album, logs, places, prediction, k) {
-    const rate = prediction.slopes?.[k] ?? prediction.rates?.[k];
-    if (!Number.isFinite(rate) || !Number.isFinite(logs[0])) return;
-    const until = 1.15 * (prediction.exit_time ?? Infinity);
-    const line = album.linear.map((t) => (t <= until ? logs[0] + (rate * t) / Math.LN10 : NaN));
-    plot.line(places, line, { colour: plot.colours.theory, width: 2, dash: [5, 4] });
   }
 
   #ready(name, wanted) {
     this.figures[name].hidden = !wanted;
     return wanted && this.plots[name].ready ? this.plots[name] : null;
   }
+}
+
+/** Indices of the largest rates that are positive. */
+const fastest = (rates, most) =>
+  [...rates.keys()]
+    .filter((k) => rates[k] > 0)
+    .sort((a, b) => rates[b] - rates[a])
+    .slice(0, most);
+
+/** e^{λt} from where a mode begins, up to a little after the exit. */
+function slope(plot, start, rate, until, clock, bold) {
+  const times = Array.from({ length: 49 }, (_, i) => (until * i) / 48);
+  plot.line(
+    clock === "log" ? times.map(Math.log10) : times,
+    times.map((t) => start + (rate * t) / Math.LN10),
+    { colour: plot.colours.theory, width: bold ? 2 : 1, alpha: bold ? 1 : 0.45, dash: [5, 4] },
+  );
 }
 
 function marks(plot, time) {
@@ -123,9 +134,4 @@ function range(values, low, high) {
   }
   if (least > most) return [low, high];
   return most - least > 1e-12 * Math.abs(most) ? [least, most] : [least - 0.5, most + 0.5];
-}
-
-function percentile(values, share) {
-  values.sort((a, b) => a - b);
-  return values[Math.floor(share * (values.length - 1))];
 }

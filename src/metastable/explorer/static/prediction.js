@@ -18,6 +18,7 @@ export class PredictionPanel {
     const first = leadSentence(prediction);
     const rest = (prediction?.sentences ?? []).filter((text) => text !== first);
     this.find("lead").textContent = first;
+    this.find("lead").classList.toggle("long", first.length > 90);
     const facts = document.createElement("dl");
     facts.className = "facts";
     for (const [name, value] of factsOf(prediction)) {
