@@ -92,3 +92,12 @@ def test_public_names_exist_and_are_listed_once():
     assert sorted(typed) == sorted(set(ms.__all__) - {"__version__"})
     for name in ms.__all__:
         assert getattr(ms, name) is not None
+
+
+def test_every_module_stands_in_the_architecture_as_it_describes_itself():
+    """`python docs/architecture.py` brings the tables up to date."""
+    import runpy
+
+    made = runpy.run_path(str(SOURCE.parents[1] / "docs" / "architecture.py"))
+    text = made["FILE"].read_text(encoding="utf-8")
+    assert text == made["rewritten"](text)

@@ -97,6 +97,17 @@ def test_tokens_pushed_along_stay_at_sampling_error(dim, noise):
     assert all(0.3 < ratio < 2.0 for ratio in ratios)
 
 
+def test_tokens_are_carried_by_the_density():
+    """On the circle the mass between two tokens is conserved along the flow, exactly."""
+    start, field = Density.mode(2, 3, 0.1), ms.SelfAttention(5.0)
+    run = ms.flow(start, field, 2.0, frames=3)
+    quiet = start.to_points(64)
+    carried = push(run, quiet)
+    angles = np.asarray(run.frames[-1].to_points(64).angles)
+    gap = np.angle(np.exp(1j * (np.asarray(carried.frames[-1].angles) - angles)))
+    assert np.abs(gap).max() < 1e-7 and list(carried.times) == list(run.times)
+
+
 @pytest.mark.parametrize(("beta", "published"), [(5.0, 3), (7.0, 4)])
 def test_published_circle_runs(beta, published):
     """USA from the Fourier coefficients of 20 000 iid tokens, 200 seeds.

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -71,6 +72,13 @@ def test_links_inside_a_result_that_lead_outside_are_refused(chosen, tmp_path):
     (folder / "trajectory.zarr").rmdir()
     (folder / "manifest.json").unlink()
     folder.rmdir()
+
+
+def test_a_damaged_run_is_refused_in_a_sentence(chosen, tmp_path):
+    shutil.copytree(chosen / "deep" / "run", tmp_path / "run")
+    (tmp_path / "run" / "trajectory.zarr" / "zarr.json").write_text("{}")
+    with pytest.raises(Refused, match="cannot be read"):
+        Folder(tmp_path).recording("run")
 
 
 def test_a_stored_run_becomes_a_recording(chosen, tmp_path):

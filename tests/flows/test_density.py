@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.flows import Adaptive, Resolution, density_velocity, push
+from metastable.flows import Adaptive, Resolution, density_velocity
 from metastable.flows.meanfield import mean_field
 from metastable.measures import Density
 from metastable.measures.spectral import basis_for
@@ -133,17 +133,6 @@ def test_resolution_doubles_then_ends_then_hands_over():
     moments = [abs(ms.observe.modes(frame, 2)[2]) for frame in both.frames]
     assert max(np.abs(np.diff(moments))) < 0.2 and moments[-1] > 0.999
     assert ms.observe.peaks(run.frames[-1], 3.0) == 2
-
-
-def test_tokens_are_carried_by_the_density():
-    """On the circle the mass between two tokens is conserved along the flow, exactly."""
-    start, field = Density.mode(2, 3, 0.1), ms.SelfAttention(5.0)
-    run = ms.flow(start, field, 2.0, frames=3)
-    quiet = start.to_points(64)
-    carried = push(run, quiet)
-    angles = np.asarray(run.frames[-1].to_points(64).angles)
-    gap = np.angle(np.exp(1j * (np.asarray(carried.frames[-1].angles) - angles)))
-    assert np.abs(gap).max() < 1e-7 and list(carried.times) == list(run.times)
 
 
 def test_step_limit_and_refusals():

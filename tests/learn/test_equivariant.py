@@ -10,6 +10,7 @@ from metastable.learn.equivariant import (
     Fits,
     Heads,
     attend,
+    best_values,
     even_share,
     respond,
 )
@@ -85,3 +86,11 @@ def test_an_even_map_stays_at_its_distance():
     errors = data.errors(heads(1, 3, 1, 5, 3, 3), OUTPUTS)[0, :, 0]
     assert errors[1] == pytest.approx(2.0, abs=1e-12)
     assert errors[0] >= 1 and errors[2] >= 1
+
+
+def test_best_values_are_recovered():
+    """Targets made by known values are fitted exactly, and given back where heads are few."""
+    x, known = configurations(40, dim=2), heads(3, 2, 2)
+    goals = jnp.stack([attend(known, x), attend(known._replace(value=-known.value), x)])
+    found = best_values(known.score, x, goals)
+    assert np.allclose(found, jnp.stack([known.value, -known.value]), atol=1e-6)

@@ -14,7 +14,9 @@ from metastable.theory import counts, noise, spectrum
 
 __all__ = ["exit_time", "first_clusters", "growth", "growth_of_each", "noise_threshold"]
 
-# Amplitude, relative to uniform, up to which growth is taken as linear.
+# Amplitude, relative to uniform, up to which growth is taken as linear. Modes feed each other a
+# little even there; over 40 random starts (n = 500 and 1000, β = 9, circle) the mean rate is off by
+# up to 11 %, the amplitudes by up to 25 %, the time by up to 0.16/λ. The tolerances leave room.
 EARLY = 0.15
 SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
 
@@ -30,7 +32,7 @@ def growth(case: Case) -> Verdict | None:
     grown = float(np.asarray(logsumexp(2 * case.rates[strong] * span, b=before)))
     expected = (grown - math.log(before.sum())) / (2 * span)
     observed = math.log(after.sum() / before.sum()) / (2 * span)
-    return judge(claim, SOURCE, float(expected), observed, relative=0.1)
+    return judge(claim, SOURCE, float(expected), observed, relative=0.15)
 
 
 def growth_of_each(case: Case) -> Verdict | None:
@@ -41,7 +43,7 @@ def growth_of_each(case: Case) -> Verdict | None:
     # A rate that would carry an amplitude past e^50 is wrong already; the cap keeps it a number.
     predicted = case.amplitudes[0] * np.exp(np.minimum(case.rates * case.times[window], 50.0))
     error = np.linalg.norm(case.amplitudes[window] - predicted) / np.linalg.norm(predicted)
-    return judge(claim + ", relative error", SOURCE, 0.0, float(error), absolute=0.2)
+    return judge(claim + ", relative error", SOURCE, 0.0, float(error), absolute=0.3)
 
 
 def exit_time(case: Case) -> Verdict | None:
@@ -66,7 +68,7 @@ def exit_time(case: Case) -> Verdict | None:
         source,
         float(expected),
         float(observed),
-        absolute=0.5 / float(case.rates.max()),
+        absolute=0.3 / float(case.rates.max()),
         reason=f"ln n/(2λ_max) = {float(exit):.4g}",
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +72,13 @@ class Folder:
         kind = _kind(path)
         self._check_links(path)
         if kind == "models":
-            return record_layers(Trajectory.load(path / FRAMES), name)
+            with _reading(name):
+                run = Trajectory.load(path / FRAMES)
+            return record_layers(run, name)
         if kind != "runs":
             raise Refused(f"{name[:80]!r} holds no run and no inspected model.")
-        experiment, run, _ = load_run(path)
+        with _reading(name):
+            experiment, run, _ = load_run(path)
         if not isinstance(run.frames[0], Points):
             raise Refused(f"{name[:80]!r} is the run of a density, which has no tokens to show.")
         return record_run(experiment, run, experiment.name or name)
@@ -83,7 +88,8 @@ class Folder:
         from metastable.sweep.status import open_sweep
 
         path = self._sweep(name)
-        data = open_sweep(path)
+        with _reading(name):
+            data = open_sweep(path)
         dims = [str(d) for d in data["done"].dims if d != "repetition"]
         if math.prod(data.sizes[d] for d in dims) > CELLS:
             raise Refused(f"a sweep of more than {CELLS} cells cannot be drawn here.")
@@ -113,7 +119,8 @@ class Folder:
         from metastable.sweep.store import kept_sweep
 
         path = self._sweep(name)
-        data = open_sweep(path)
+        with _reading(name):
+            data = open_sweep(path)
         dims = [str(d) for d in data["done"].dims if d != "repetition"]
         shape = [data.sizes[d] for d in dims]
         if index >= math.prod(shape):
@@ -145,15 +152,27 @@ class Folder:
                 raise Refused("this folder holds a link that leads outside; remove the link.")
 
 
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """What lies on disk may be anything; whatever is wrong with it, it cannot be shown."""
+    try:
+        yield
+    except Exception as error:
+        raise Refused(
+            f"{name[:80]!r} cannot be read ({type(error).__name__}): it is damaged, or was written "
+            "by another version."
+        ) from None
+
+
 def _keys(base: dict[str, Any]) -> set[str]:
     return set(base.get("measure", {}))
 
 
 def _kind(folder: Path) -> str:
-    if (folder / INSPECTION).is_file():
-        return "models"
-    if (folder / MANIFEST).is_file() and (folder / FRAMES).is_dir():
-        return "runs"
+    if (folder / FRAMES).is_dir():
+        if (folder / INSPECTION).is_file():
+            return "models"
+        return "runs" if (folder / MANIFEST).is_file() else ""
     if (folder / SWEEP).is_file():
         try:
             attributes = json.loads((folder / SWEEP).read_text())["attributes"]

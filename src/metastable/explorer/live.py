@@ -7,6 +7,7 @@ sets the pace.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -160,11 +161,19 @@ class Live:
 
     def _whole(self) -> Generator[Moment, None, None]:
         """Discrete depth and hardmax: one call, then its frames."""
-        self.run = run_experiment(self.experiment, progress=False)
-        for moment in moments_of(self.run):
+        run = run_experiment(self.experiment, progress=False)
+        for shown, moment in enumerate(moments_of(run), 1):
             yield moment
             if self.stopped():
-                return
+                run = dataclasses.replace(
+                    run,
+                    times=run.times[:shown],
+                    frames=run.frames[:shown],
+                    log_times=None if run.log_times is None else run.log_times[:shown],
+                    outcome=Outcome.interrupted(float(run.times[shown - 1])),
+                )
+                break
+        self.run = run
 
 
 def moments_of(run: Trajectory) -> Iterator[Moment]:

@@ -39,6 +39,7 @@ class Worker:
             **os.environ,
             "JAX_COMPILATION_CACHE_DIR": str(cache),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+            "TF_CPP_MIN_LOG_LEVEL": "3",  # it complains of code it has itself compiled and cached
         }
         process = await asyncio.create_subprocess_exec(
             sys.executable,

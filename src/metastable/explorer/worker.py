@@ -62,15 +62,18 @@ def main() -> None:
     _send(out, pack({"kind": "ready"}))
     for line in sys.stdin:
         signals.clear()
+        job = json.loads(line)
         try:
-            _serve(json.loads(line), out, signals)
+            _serve(job, out, signals)
         except Dropped:
             pass
         except BrokenPipeError:
             return
         except Exception as error:
             signals.at_once = False
-            _send(out, pack({"kind": "error", "error": _sentence(error)}))
+            # The folder of a run that nobody watches goes before the run hears of it.
+            if "folder" not in job or Path(job["folder"]).is_dir():
+                _send(out, pack({"kind": "error", "error": _sentence(error)}))
         _send(out, pack({"kind": "free"}))
 
 

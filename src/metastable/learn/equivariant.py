@@ -29,7 +29,17 @@ from metastable.numerics import jax, jnp
 from metastable.spec.learning import Equivariant
 from metastable.sphere import project, retract, uniform_points
 
-__all__ = ["TARGETS", "Fits", "Heads", "attend", "even_share", "learn_equivariant", "respond"]
+__all__ = [
+    "TARGETS",
+    "Fits",
+    "Heads",
+    "attend",
+    "best_values",
+    "even_share",
+    "head_means",
+    "learn_equivariant",
+    "respond",
+]
 
 FLOW = SelfAttention(4.0)  # of the target "flow", up to time 1
 TEST = 2048  # configurations for the error that is reported
@@ -47,11 +57,32 @@ class Heads(NamedTuple):
     value: Array
 
 
+def head_means(score: Float[Array, "H d d"], x: Float[Array, "b n d"]) -> Float[Array, "b n H d"]:
+    """What each head sees from each token: Σ_j softmax_j⟨x_i, A_h x_j⟩ x_j."""
+    scores = jnp.einsum("bid,hde,bje->bhij", x, score, x)
+    return jnp.einsum("bhij,bje->bihe", jax.nn.softmax(scores, axis=-1), x)
+
+
 def attend(heads: Heads, x: Float[Array, "b n d"]) -> Float[Array, "b n d"]:
-    """Σ_h Σ_j softmax_j⟨x_i, A_h x_j⟩ V_h x_j for each token of each configuration."""
-    scores = jnp.einsum("bid,hde,bje->bhij", x, heads.score, x)
-    means = jnp.einsum("bhij,bje->bhie", jax.nn.softmax(scores, axis=-1), x)
-    return jnp.einsum("bhie,hde->bid", means, heads.value)
+    """Σ_h V_h Σ_j softmax_j⟨x_i, A_h x_j⟩ x_j for each token of each configuration."""
+    return jnp.einsum("bihe,hde->bid", head_means(heads.score, x), heads.value)
+
+
+def best_values(
+    score: Float[Array, "H d d"], x: Float[Array, "b n d"], goals: Float[Array, "t b n d"]
+) -> Float[Array, "t H d d"]:
+    """The values V_h that fit each target best, without projection, for given scores.
+
+    Least squares, with a ridge of 1e−10 of the mean eigenvalue: many heads see nearly the same. It
+    is convex, so that what it misses is missing in the scores, not in the training.
+    """
+    H, d, _ = score.shape
+    seen = head_means(score, x).reshape(-1, H * d)
+    gram = seen.T @ seen
+    gram = gram + 1e-10 * jnp.trace(gram) / len(gram) * jnp.eye(len(gram))
+    wanted = goals.reshape(len(goals), -1, d)
+    found = jax.scipy.linalg.solve(gram, jnp.einsum("nf,tnd->tfd", seen, wanted), assume_a="pos")
+    return jnp.swapaxes(found.reshape(-1, H, d, d), 2, 3)
 
 
 def respond(y: Float[Array, "b n d"], x: Float[Array, "b n d"], output: str) -> Array:
@@ -130,6 +161,7 @@ def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
     outcome = Outcome("done", "All fits were made.")
     errors: dict[tuple[int, int], np.ndarray] = {}
     shares: dict[str, float] = {}
+    curves: dict[str, Curves] = {}
     for d in spec.dims:
         key = jax.random.fold_in(jax.random.key(spec.seed), d)
         data, test = (
@@ -146,34 +178,55 @@ def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
             errors[d, H] = np.sqrt(test.errors(training.parameters, spec.outputs))
         if outcome.name != "done":
             break
+        curves |= _random_heads(spec, data, test, jax.random.fold_in(key, 1))
     facts: dict[str, Any] = {
         "tokens": spec.tokens,
         "seeds": spec.seeds,
         "training": f"{spec.steps} steps of Adam, batches of {spec.batch} of {spec.samples}",
         "even share, out of reach": shares,
     }
-    curves = {}
     for d in spec.dims:
         done = [H for H in spec.heads if (d, H) in errors]
         for k, output in enumerate(spec.outputs if done else ()):
             found = np.stack([errors[d, H][:, k] for H in done])  # (heads, targets, seeds)
-            lines = dict(zip(spec.targets, found.mean(axis=2).T, strict=True))
-            ddof = min(1, spec.seeds - 1)
-            spread = dict(zip(spec.targets, found.std(axis=2, ddof=ddof).T, strict=True))
-            facts[f"error at H = {done[-1]}, d = {d}, {output}"] = {
-                name: float(line[-1]) for name, line in lines.items()
-            }
-            curves[f"{output}_{d}"] = Curves(
-                "heads H",
-                "relative L² error",
-                {name: (np.array(done), line) for name, line in lines.items()},
-                caption=f"d = {d}, {spec.tokens} tokens, the output {WORDS[output]}. Bars: one "
-                f"standard deviation over {spec.seeds} seeds. The best constant answer, 0, has "
-                "error 1.",
-                bars=spread,
-                powers=True,
+            facts[f"error at H = {done[-1]}, d = {d}, {output}"] = dict(
+                zip(spec.targets, found[-1].mean(axis=1).tolist(), strict=True)
             )
+            words = f"Trained heads, d = {d}, {spec.tokens} tokens, the output {WORDS[output]}."
+            curves[f"{output}_{d}"] = _curves(spec, done, found, words)
     return Lesson(spec.name or "equivariant maps", facts, curves, outcome)
+
+
+def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[str, Curves]:
+    """The same error, without projection, of heads with random scores and the best values."""
+    d = data.x.shape[-1]
+    found = np.empty((len(spec.random), len(spec.targets), spec.seeds))
+    for k, H in enumerate(spec.random):
+        for seed in range(spec.seeds):
+            first, second = jax.random.split(jax.random.fold_in(key, H * spec.seeds + seed))
+            # Scores of all sizes between nearly a mean and nearly a choice.
+            size = jnp.exp(jax.random.uniform(second, (H, 1, 1), minval=-1.0, maxval=3.0))
+            score = size * jax.random.normal(first, (H, d, d))
+            values = best_values(score, data.x[seed], data.goals[:, seed])
+            answers = jnp.einsum("bihe,thde->tbid", head_means(score, test.x[seed]), values)
+            missed = jnp.sum((answers - test.goals[:, seed]) ** 2, axis=(1, 2, 3))
+            found[k, :, seed] = np.sqrt(missed / jnp.sum(test.goals[:, seed] ** 2, axis=(1, 2, 3)))
+    words = f"Heads with random scores and the best values, d = {d}, without projection."
+    return {f"random_{d}": _curves(spec, spec.random, found, words)} if spec.random else {}
+
+
+def _curves(spec: Equivariant, heads: Any, found: np.ndarray, words: str) -> Curves:
+    """A figure of errors (heads, targets, seeds)."""
+    spread = found.std(axis=2, ddof=min(1, spec.seeds - 1))
+    return Curves(
+        "heads H",
+        "relative L² error",
+        {name: (np.array(heads), found[:, k].mean(axis=1)) for k, name in enumerate(spec.targets)},
+        caption=f"{words} Bars: one standard deviation over {spec.seeds} seeds. The answer 0 has "
+        "error 1.",
+        bars={name: spread[:, k] for k, name in enumerate(spec.targets)},
+        powers=True,
+    )
 
 
 def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:

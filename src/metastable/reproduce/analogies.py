@@ -125,16 +125,15 @@ def partition_clock(*, tokens: int, many: int, beta: float, horizon: float) -> F
         ),
     ]
     figure = draw_lines(
-        {
-            "SA, clock t": (run.times, cosine(run.points)),
-            "USA, clock s": (clock, cosine(other.points)),
-            "USA at s(t)": (run.times[::8], cosine(other.points)[::8]),
-        },
+        {"USA read at s(t)": (run.times[::8], cosine(other.points)[::8])},
         "time (own clock)",
         "cosine of two tokens",
         f"{tokens} orthogonal tokens, β = {beta:g}: the softmax run, the unnormalised run, and the "
         "latter read at s(t) = ∫dt/Z.",
-        lines=False,
+        theory={
+            "SA, clock t": (run.times, cosine(run.points)),
+            "USA, clock s": (clock, cosine(other.points)),
+        },
     )
     return Finding(rows, {"clocks": figure})
 

@@ -22,7 +22,7 @@ def attention_line(*, tokens: int, seed: int, horizon: float) -> Finding:
     from metastable.report.animation import animate_space
     from metastable.report.plots import draw_image, draw_lines
 
-    run = pure_run(gaussian_points(tokens, 1, seed=seed), horizon, frames=81)
+    run = pure_run(gaussian_points(tokens, 1, seed=seed), horizon, frames=61)
     z = run.points[:, :, 0]
     x = z * np.exp(run.times)[:, None]
     limit = boolean_limit(x[-1])
@@ -128,6 +128,7 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
     stable backwards: with V = −I pure attention runs back from a late configuration to a prompt.
     """
     from metastable.report.plots import draw_lines
+    from metastable.report.style import legend
 
     a, b = ends
     late = np.concatenate([np.full(left, a), [0.0], np.full(right, b)])
@@ -184,7 +185,9 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
         "itself; dashed, the limit from the balance of forces.",
         theory={f"limit {name}": (times, 0 * times + expected[j]) for name, j in shown.items()},
         lines=True,
+        size=(6.0, 3.1),
     )
+    legend(figure.axes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Finding(rows, {"row": figure})
 
 

@@ -46,11 +46,11 @@ def gaussian_line(*, means: list[float], deviations: list[float], order: int) ->
                 theory[f"(1 + σ²)x + μ, {name}"] = (x[near], affine[near])
     rows = [
         judge("attention maps x to (1 + σ²)x + μ: largest error", "section 3.2", 0.0, line_off,
-              absolute=1e-6),
+              absolute=1e-10),
         judge("μ_T = (2 + σ²)μ: largest relative error", "section 3.2", 0.0, mean_off,
-              absolute=1e-6),
+              absolute=1e-10),
         judge("σ_T² = (1 + σ²)²σ²: largest relative error", "section 3.2", 0.0, spread_off,
-              absolute=1e-6),
+              absolute=1e-10),
         judge("our layer against both formulas: largest error", "castin2025unified", 0.0, code_off,
               absolute=1e-12),
     ]  # fmt: skip

@@ -19,6 +19,7 @@ __all__ = ["two_time_scales", "vertex_convergence", "vertex_counts"]
 def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
     """When softmax may be replaced by argmax, and what the hull does before and after."""
     from metastable.report.plots import draw_lines
+    from metastable.report.style import legend
 
     gaps, areas, ends = [], [], []
     for seed in range(draws):
@@ -88,6 +89,7 @@ def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
         log="y",
         lines=True,
     )  # fmt: skip
+    legend(figure.axes[0], loc="upper right")
     return Finding(rows, {"scales": figure})
 
 
@@ -140,6 +142,7 @@ def vertex_counts(*, sizes: list[list[int]], draws: int, horizon: float) -> Find
 def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon: float) -> Finding:
     """Whether tokens end at vertices, near any prompt; and how unstable other limits are."""
     from metastable.report.plots import draw_lines
+    from metastable.report.style import legend
 
     random = np.random.default_rng(1)
     shares = {size: [] for size in nudges}
@@ -190,7 +193,9 @@ def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon:
         "a side are exceptional.",
         log="y",
         lines=True,
+        size=(5.8, 3.1),
     )
+    legend(figure.axes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Finding(rows, {"axis": figure}, ["An experiment: nothing is proved here."])
 
 

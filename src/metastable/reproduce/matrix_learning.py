@@ -169,7 +169,8 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
     ]  # fmt: skip
     bars = draw_bars(
         list(Matrices._fields),
-        {name: np.maximum(each, 1e-17).tolist() for name, each in off.items()}, "matrix", "relative error of the gradient",
+        {name: np.maximum(each, 1e-17).tolist() for name, each in off.items()},
+        "matrix", "relative error of the gradient",
         f"Hand-written gradients against automatic differentiation, d = {dim}, d_k = {key_dim}.",
     )  # fmt: skip
     bars.axes[0].set_yscale("log")

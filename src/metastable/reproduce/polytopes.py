@@ -81,6 +81,7 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
 def limit_set(*, tokens: int, draws: int, horizon: float) -> Finding:
     """The limit set S of each polytope, enumerated face by face, and where tokens end in it."""
     distances, sizes, missing, outside = [], [], 0, 0
+    kept: Any = None
     for seed in range(draws):
         query = positive_query(2, seed)
         root: Any = limit_geometry(np.eye(2), query, query).root
@@ -93,7 +94,8 @@ def limit_set(*, tokens: int, draws: int, horizon: float) -> Finding:
         beyond = S[np.linalg.norm(S, axis=1) > 1e-6] * (1 + 1e-3)
         outside += int(hull_contains(hull(Points(corners, on_sphere=False)), beyond).sum())
         sizes.append(len(S))
-        if seed == 1:
+        # A segment makes a poor picture: show the polytope with the most corners.
+        if kept is None or len(corners) > len(kept[0]):
             kept = corners, root, S, np.asarray(run.frames[-1].points)
     loose, tight = (sublevel_reach(*kept[:3], level) for level in (1e-1, 1e-2))
     rows = [

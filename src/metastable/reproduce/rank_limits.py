@@ -71,6 +71,8 @@ def rank_corollary(*, tokens: int, dims: list[int], draws: int, horizon: float) 
         f"Rank of the attention matrix of {tokens} tokens against the vertices of their limit.",
         theory={"rank = m": (np.arange(1, most + 1), np.arange(1, most + 1))},
     )
+    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+        axis.get_major_locator().set_params(integer=True)
     return Finding(rows, {"ranks": figure})
 
 
@@ -117,6 +119,7 @@ def rank_through_time(*, tokens: int, draws: int, horizon: float) -> Finding:
         "of the largest), with the vertices m of each limit.",
         lines=True,
     )
+    figure.axes[0].yaxis.get_major_locator().set_params(integer=True)
     return Finding(rows, {"rank": figure})
 
 
@@ -166,7 +169,7 @@ def rank_in_general(*, tokens: int, draws: int, horizon: float) -> Finding:
             ", ".join(f"{one:g}" for one in turning),
         ),
     ]
-    edges = [1, 2, 3, 5, 9, 13, 17, tokens + 1]
+    edges = [1, 3, 5, 9, 13, 17]
     edges = [edge for edge in edges if edge <= tokens] + [tokens + 1]
     names = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(edges)]
     figure = draw_bars(

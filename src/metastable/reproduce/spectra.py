@@ -142,10 +142,13 @@ def uniform_spectrum(*, size: int, larger: int, seed: int) -> Finding:
         judge("number of outliers", "a matrix of rank one added", 1, small.outliers.size,
               absolute=0),
     ]  # fmt: skip
-    places = ["Figure 3.4, eigenvalues", "Figure 3.4, singular values", "Figure 3.5, not divided"]
+    places = {
+        "the other eigenvalues": "Figure 3.4, left",
+        "the other singular values": "Figure 3.4, right",
+        "eigenvalues that are not divided": "Figure 3.5",
+    }
     rows += [
-        _near(f"the others against their law at n = {larger}", place, one)
-        for place, one in zip(places, found, strict=True)
+        _near(claim, place, one) for (claim, place), one in zip(places.items(), found, strict=True)
     ]
     whole = draw_histograms(
         {"eigenvalues": small.values}, "eigenvalue",

@@ -134,6 +134,7 @@ def three_levels(*, tokens: int, draws: int, turns: float) -> Finding:
 def codimension_k(*, tokens: int, draws: int, horizon: float) -> Finding:
     """How many codimension-k subspaces hold the tokens when k eigenvalues have Re λ ≥ 0."""
     from metastable.report.plots import draw_bars
+    from metastable.report.style import INK, legend
 
     turn = np.array([[0.7, -0.5], [0.5, 0.7]])
     cases = {
@@ -208,7 +209,8 @@ def codimension_k(*, tokens: int, draws: int, horizon: float) -> Finding:
         "question was whether there are at most 3.",
         size=(5.4, 3.4),
     )
-    figure.axes[0].axhline(3, color="#1f2430", ls="--", lw=1)
+    figure.axes[0].axhline(3, color=INK, ls="--", lw=1, label="3, as asked")
+    legend(figure.axes[0])
     return Finding(
         rows, {"counts": figure}, ["An experiment: the document asks, nothing is proved."]
     )

@@ -149,12 +149,17 @@ Output = Literal["tangent", "unit", "free"]
 
 
 class Equivariant(LessonSpec):
-    """One layer of attention with H heads fitted to permutation-equivariant maps of the sphere."""
+    """One layer of attention with H heads fitted to permutation-equivariant maps of the sphere.
+
+    `heads`: numbers of heads that are trained; `random`: those whose scores are drawn at random,
+    the values being the best ones.
+    """
 
     kind: Literal["equivariant"]
     dims: tuple[Dim, ...] = (2, 3)
     tokens: Annotated[int, Field(ge=2, strict=True)] = 4
     heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
+    random: tuple[Count, ...] = (4, 16, 64, 256)
     targets: tuple[Target, ...] = ("flow", "cube", "nearest", "mirror")
     outputs: tuple[Output, ...] = ("tangent", "unit", "free")
     seeds: Count = 3

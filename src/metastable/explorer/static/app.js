@@ -80,7 +80,6 @@ class App {
     }
     try {
       const { version, presets, limits } = await server.about();
-      this.limits = limits ?? {};
       find("version").textContent = version ? `Metastable ${version}` : "";
       this.controls.offer({ presets, limits });
     } catch (error) {
@@ -277,6 +276,7 @@ class App {
   #finished(message) {
     this.show.running = false;
     this.show.fit();
+    this.transport.refresh();
     this.verdicts.show(message);
     this.takeaway.offer(message.run_id ?? this.run);
     const count = this.show.album.clusters.at(-1);
@@ -344,6 +344,7 @@ class App {
   }
 
   #listen() {
+    find("stop").addEventListener("click", () => this.live.end());
     find("open-file").addEventListener("click", () => find("file").click());
     find("file").addEventListener("change", (event) => this.#file(event.target.files[0]));
     document.addEventListener("dragover", (event) => event.preventDefault());

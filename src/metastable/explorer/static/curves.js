@@ -34,7 +34,7 @@ export class Curves {
   }
 
   #energy(album, places, x, time) {
-    const plot = this.#ready("energy", album.energy.some(Number.isFinite) || !album.length);
+    const plot = this.#ready("energy", album.energy.some(Number.isFinite) || album.length < 2);
     if (!plot) return;
     const [low, high] = range(album.energy, 0, 1);
     plot.begin(x, {
@@ -47,7 +47,7 @@ export class Curves {
   }
 
   #clusters(album, places, x, time, prediction) {
-    const plot = this.#ready("clusters", album.clusters.some(Number.isFinite) || !album.length);
+    const plot = this.#ready("clusters", album.clusters.some(Number.isFinite) || album.length < 2);
     if (!plot) return;
     const [, most] = range(album.clusters, 1, 10);
     const log = most > 24;
@@ -71,7 +71,7 @@ export class Curves {
 
   #modes(album, places, x, time, prediction) {
     const { modes } = album;
-    const plot = this.#ready("modes", modes.length > 0 || !album.length);
+    const plot = this.#ready("modes", modes.length > 0 || album.length < 2);
     if (!plot) return;
     const low = Math.min(-1, album.faintest - 0.3);
     plot.begin(x, { low, high: 0.25, log: true, label: "amplitude of mode k" });
@@ -121,7 +121,7 @@ function slope(plot, start, rate, until, clock, bold) {
 }
 
 function marks(plot, time) {
-  plot.mark(time.exit, plot.colours.theory, { dash: [2, 3] });
+  plot.mark(time.exit, plot.colours.theory, [2, 3]);
   plot.mark(time.now, plot.colours.ink);
 }
 
@@ -133,5 +133,6 @@ function range(values, low, high) {
     if (value > most) most = value;
   }
   if (least > most) return [low, high];
-  return most - least > 1e-12 * Math.abs(most) ? [least, most] : [least - 0.5, most + 0.5];
+  if (most - least > 1e-12 * Math.abs(most)) return [least, most];
+  return most ? [Math.min(0, 2 * most), Math.max(0, 2 * most)] : [low, high];
 }

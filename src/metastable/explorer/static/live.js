@@ -35,6 +35,11 @@ export class Live {
     this.owed.length = 0;
   }
 
+  /** No more frames: what there is becomes the whole run. */
+  end() {
+    if (this.running) this.#say({ type: "stop" });
+  }
+
   /** Called once for each picture drawn; a fast screen must not flood the server with answers. */
   acknowledge(now) {
     if (!this.owed.length || now - this.answered < ANSWERS_APART) return;

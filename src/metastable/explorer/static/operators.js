@@ -42,7 +42,7 @@ export class Operators {
       rows.setAttribute("aria-label", `Rows of ${letter}, one a line`);
       const label = document.createElement("label");
       label.htmlFor = name;
-      label.innerHTML = `<i>${letter}</i>`;
+      label.append(Object.assign(document.createElement("i"), { textContent: letter }));
       row.append(label, select, seed, rows);
       place.append(row);
       this.parts[name] = { select, seed, rows };

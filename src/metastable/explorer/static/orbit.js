@@ -39,7 +39,7 @@ export class Orbit {
     const tilted = view === "sphere" || view === "space";
     this.yaw = tilted ? 0.5 : 0;
     this.pitch = tilted ? 0.32 : 0;
-    this.distance = 4.1;
+    this.distance = { space: 6.4, plane: 4.7 }[view] ?? 4.1;
     this.changed?.();
   }
 

@@ -35,7 +35,7 @@ for (let i = 0; i < 256; i++) {
   }
 }
 
-export const css = ([r, g, b], alpha = 1) => `rgba(${r}, ${g}, ${b}, ${alpha})`;
+const css = ([r, g, b], alpha = 1) => `rgba(${r}, ${g}, ${b}, ${alpha})`;
 
 export const scaleCss = (share) => {
   const i = 3 * Math.round(255 * Math.min(1, Math.max(0, share)));

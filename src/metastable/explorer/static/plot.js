@@ -121,32 +121,20 @@ export class Plot {
     );
   }
 
-  /** A vertical mark, with a word beside it when there is room. */
-  mark(at, colour, { dash = [], word = "" } = {}) {
+  /** A vertical mark. */
+  mark(at, colour, dash = []) {
     if (!(at >= this.xAxis.low && at <= this.xAxis.high)) return;
     const { pen } = this;
     const px = this.x(at);
     pen.save();
-    pen.strokeStyle = pen.fillStyle = colour;
+    pen.strokeStyle = colour;
     pen.lineWidth = 1.5;
     pen.setLineDash(dash);
     pen.beginPath();
     pen.moveTo(px, this.inset.top);
     pen.lineTo(px, this.height - this.inset.bottom);
     pen.stroke();
-    if (word) this.note(word, at, colour);
     pen.restore();
-  }
-
-  note(word, at, colour) {
-    const { pen } = this;
-    const px = this.x(at);
-    const leftwards = px > this.width * 0.6;
-    pen.font = FONT;
-    pen.fillStyle = colour;
-    pen.textBaseline = "top";
-    pen.textAlign = leftwards ? "right" : "left";
-    pen.fillText(word, px + (leftwards ? -4 : 4), this.inset.top);
   }
 
   #clip() {

@@ -35,7 +35,7 @@ void main() {
   float cover = clamp(0.5 * (1.0 - r) * size + 0.5, 0.0, 1.0); // samples under the edge
   if (cover <= 0.0) discard;
   vec3 rimmed = colour * (1.0 - 0.28 * smoothstep(0.55, 1.0, r));
-  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.42), rimmed, front), cover);
+  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.46), rimmed, front), cover);
 }`;
 
 const MOST_GIRTH = 0.17;

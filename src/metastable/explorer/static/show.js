@@ -42,6 +42,7 @@ export class Show {
   open(head, expectedEnd = null) {
     this.album = new Album(head);
     this.expectedEnd = expectedEnd;
+    this.index = 0;
     this.playhead.place = -Infinity;
     this.words.use(head.words);
     this.stage.clear();
@@ -120,8 +121,8 @@ export class Show {
   get timeText() {
     if (!this.album.length) return "0";
     const { clock, place } = this.playhead;
-    if (this.index === 0 && this.album.linear[0] === 0 && place <= this.album.places(clock)[0])
-      return "0";
+    const begins = this.album.length === 1 || place <= this.album.places(clock)[0];
+    if (begins && this.album.linear[0] === 0) return "0";
     return clock === "log" ? briefLog(place) : brief(place);
   }
 

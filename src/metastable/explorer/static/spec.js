@@ -36,7 +36,7 @@ export function lean(node) {
   return Object.fromEntries(kept);
 }
 
-export const sameSpec = (a, b) => JSON.stringify(lean(a)) === JSON.stringify(lean(b));
+const sameSpec = (a, b) => JSON.stringify(lean(a)) === JSON.stringify(lean(b));
 
 export function operatorSpec({ kind, seed = 0, rows }, head = 0) {
   if (kind === "identity") return null;

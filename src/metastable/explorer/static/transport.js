@@ -1,5 +1,7 @@
 // Play, pause, step, scrub; and the choices of the picture.
 
+import { brief } from "metastable/numbers";
+
 const STANDARD = { clock: "linear", speed: 1, colour: "cluster", trails: false };
 
 export class Transport {
@@ -93,6 +95,7 @@ export class Transport {
   refresh() {
     const { find, show } = this;
     const { playhead } = show;
+    find("stop").hidden = !show.running;
     find("play-sign").textContent = playhead.playing ? "❚❚" : "▶";
     find("play-word").textContent = playhead.playing ? "Pause" : "Play";
     const scrub = find("scrub");
@@ -108,6 +111,9 @@ export class Transport {
       find("time-value").textContent = "0";
       find("cluster-value").textContent = "–";
     }
+    const scale = show.album.frames[show.index]?.header.scale ?? 1;
+    find("scale").hidden = scale === 1;
+    find("scale-value").textContent = brief(scale);
     find("time-name").textContent = show.album.head.axis_label ?? "time t";
   }
 

@@ -1,0 +1,121 @@
+"""Entries about pure attention and its relatives: errors planted in the solver change verdicts."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+import metastable as ms
+from metastable.numerics import jax
+from metastable.reproduce.analogies import collapse, keller_segel, sa_curl
+from metastable.reproduce.attention_on_a_line import boolean_rows
+from metastable.reproduce.cluster_rates import small_beta_slope, stepped
+from metastable.reproduce.hardmax_limit import two_time_scales
+from metastable.reproduce.polytopes import enumerate_limits, nested_hulls
+from metastable.reproduce.rescaled_runs import limit_corners
+
+PLAIN, PURE = ms.SelfAttention.drift, ms.Rescaled.drift
+
+
+def hotter(self, measure, at, t, sum):
+    return PLAIN(eqx.tree_at(lambda f: f.beta, self, 1.3 * self.beta), measure, at, t, sum)
+
+
+def faster(self, measure, at, t, sum):
+    return 1.3 * PLAIN(self, measure, at, t, sum)
+
+
+def backwards(self, measure, at, t, sum):
+    return -PURE(self, measure, at, t, sum)
+
+
+def hurried(self, measure, at, t, sum):
+    return 1.3 * PURE(self, measure, at, t, sum)
+
+
+ENTRIES = {
+    "β off by 30 %, small β": (
+        lambda: small_beta_slope(tokens=6, dim=3, betas=[0.01, 0.1], horizon=2.0),
+        ms.SelfAttention,
+        hotter,
+    ),
+    "β off by 30 %, curl": (
+        lambda: sa_curl(tokens=5, dim=3, betas=[2.0], draws=1),
+        ms.SelfAttention,
+        hotter,
+    ),
+    "clock off by 30 %, exponential decay": (
+        lambda: keller_segel(tokens=5, beta=1.0, seed=4),
+        ms.SelfAttention,
+        faster,
+    ),
+    "wrong sign, hulls": (
+        lambda: nested_hulls(tokens=8, draws=2, horizon=1.0),
+        ms.Rescaled,
+        backwards,
+    ),
+    "clock off by 30 %, argmax": (
+        lambda: two_time_scales(tokens=8, draws=2, horizon=10.6667),
+        ms.Rescaled,
+        hurried,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_planted_error(name, monkeypatch):
+    entry, kind, wrong = ENTRIES[name]
+    assert entry().as_known("agree")
+    monkeypatch.setattr(kind, "drift", wrong)
+    jax.clear_caches()
+    try:
+        assert not entry().as_known("agree")
+    finally:
+        jax.clear_caches()
+
+
+def test_wrong_sign_of_the_logits_leaves_no_boolean_row(monkeypatch):
+    def repelled(self, measure, at, t, sum):
+        flipped = eqx.tree_at(lambda f: f.attention.beta, self, -self.attention.beta)
+        return PURE(flipped, measure, at, t, sum)
+
+    monkeypatch.setattr(ms.Rescaled, "drift", repelled)
+    jax.clear_caches()
+    try:
+        # Either the limit cannot be told, or what is seen is not what was claimed.
+        with pytest.raises(ValueError, match="integrate longer"):
+            if not boolean_rows(tokens=6, draws=1, horizon=4.0).as_known("agree"):
+                raise ValueError("integrate longer")
+    finally:
+        jax.clear_caches()
+
+
+def test_limit_set_of_a_square():
+    # Four corners, four middles of sides and the centre: feet of perpendiculars from the origin.
+    square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    found = enumerate_limits(square, np.eye(2))
+    assert len(found) == 9
+    # Far from the origin only the nearest point and the corners behind it qualify.
+    shifted = enumerate_limits(square + [3.0, 0.0], np.eye(2))
+    assert {tuple(np.round(x, 9)) for x in shifted} == {(4.0, 0.0), (4.0, 1.0), (4.0, -1.0)}
+
+
+def test_corners_leave_out_what_lies_inside():
+    corners = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]]
+    tokens = ms.Points([*corners, [1.0, 1.0], [0.5, 0.5], [2.0, 1e-6]], on_sphere=False)
+    assert len(limit_corners(tokens)) == 3
+
+
+def test_two_particles_collapse_at_a_quarter_of_the_squared_distance():
+    # The distance D of two log-attracted particles of mass 1/2 obeys (D²)′ = −2.
+    times, spread, (released, place) = collapse(np.array([-0.5, 1.0]))
+    assert times[-1] == pytest.approx(1.5**2 / 2, rel=2e-3)
+    assert place == pytest.approx(0.25) and spread[-1] == 0
+    assert released == pytest.approx(1.5**2 / 4, rel=2e-3)  # the variance of the start
+
+
+def test_independent_steps_agree_with_the_flow():
+    start = ms.uniform(5, 3, seed=0)
+    run = ms.flow(start, ms.SelfAttention(2.0), 1.0, frames=2)
+    assert np.abs(stepped(np.asarray(start.points), 2.0, 1.0) - run.points[-1]).max() < 1e-8
