@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from metastable.learn.lesson import Curves
-from metastable.learn.matrices import epoch_losses, gauge_error, matrix_loss, minibatches
+from metastable.learn.matrices import Epochs, gauge_error, matrix_loss
 from metastable.learn.scalar import descend, gradient_descent, newton, scalar_loss
 from metastable.learn.teacher import (
     TruncatedLayer,
@@ -49,21 +49,18 @@ quick = descend(loss, newton(), 1)
 print(f"beta after 20 gradient steps {slow.betas[-1]:.6f}, after one Newton step {quick.betas[-1]}")
 
 # All four matrices
-count = len(training.inputs)
-blocks = -(-count // batch)
-fading = optax.cosine_decay_schedule(1e-2, epochs * blocks)
+fading = optax.cosine_decay_schedule(1e-2, epochs * -(-len(training.inputs) // batch))
 optimisers = {"SGD": optax.sgd(0.1), "Adam": optax.adam(fading)}
 lines = {}
 for name, optimiser in optimisers.items():
     run = train(
         student,
-        Gradient(matrix_loss(layer), optimiser),
+        Epochs(Gradient(matrix_loss(layer), optimiser), batch),
         training,
-        steps=epochs * blocks,
-        draw=minibatches(batch),
+        steps=epochs,
         validation=validation,
     )
-    met = epoch_losses(run, count, batch)
+    met = run.losses
     error = gauge_error(run.parameters, teacher)
     lines[name] = (np.arange(1, met.size + 1), met)
     print(

@@ -37,7 +37,7 @@ print(f"β = k²/2: {k} clusters in {share:.0%} of fresh starts ({low:.0%} to {h
 # Training
 training = train_clusters(demand, steps=steps, rate=0.05)
 found = training.parameters
-beta, strength = float(np.exp(found.log_beta[0])), abs(float(found.strength))
+beta, strength = float(np.exp(found.log_beta[0])), float(np.exp(found.log_strength))
 print(training)
 print(f"trained: β = {beta:.2f}, v = {float(found.value[0]):.2f}, ε = {strength:.3f}")
 pinning = pinning_strength(beta, k, demand.tokens)

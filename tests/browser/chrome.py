@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class Chrome:
 
     def close(self) -> None:
         for page in self.pages:
-            page.socket.close()
+            page.held.close()
         self.process.terminate()
         try:
             self.process.wait(10)
@@ -68,7 +69,8 @@ class Page:
     """A tab. `complaints` are console errors and exceptions, `requests` all addresses asked for."""
 
     def __init__(self, address: str, downloads: Path, size: tuple[int, int]):
-        self.socket = connect(address, max_size=None, open_timeout=60)
+        self.held = ExitStack()
+        self.socket = self.held.enter_context(connect(address, max_size=None, open_timeout=60))
         self.count = 0
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -134,6 +136,10 @@ class Page:
         except TimeoutError:
             state = self.get("document.body.innerText.slice(0, 400)")
             raise AssertionError(f"never true: {expression}; {self.complaints}; {state}") from None
+
+    def settle(self) -> None:
+        """Wait until what was asked for is drawn."""
+        self.get("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))")
 
     def click(self, selector: str) -> None:
         """A real click in the middle of an element."""

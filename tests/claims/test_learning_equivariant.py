@@ -43,7 +43,7 @@ def test_more_heads_come_nearer_to_odd_maps_only(dim, tmp_path):
         curves = lesson.curves[f"{output}_{dim}"]
         for name in ("cube", "nearest"):
             one, many = curves.lines[name][1]
-            assert many < one < 1.0, (output, name)
+            assert many < one and many < 0.9, (output, name)
             assert curves.bars[name].shape == (2,)
         assert curves.lines["flow"][1][-1] < 0.2  # one head is near it already
         distance = np.sqrt(2) if output == "unit" else 1.0

@@ -8,9 +8,8 @@ import pytest
 
 import metastable as ms
 from metastable.numerics import jax
-from metastable.reproduce.analogies import collapse, keller_segel, sa_curl
-from metastable.reproduce.attention_on_a_line import boolean_rows
-from metastable.reproduce.cluster_rates import small_beta_slope, stepped
+from metastable.reproduce.analogies import collapse
+from metastable.reproduce.cluster_rates import small_beta_slope
 from metastable.reproduce.hardmax_limit import two_time_scales
 from metastable.reproduce.polytopes import enumerate_limits, nested_hulls
 from metastable.reproduce.rescaled_runs import limit_corners
@@ -20,10 +19,6 @@ PLAIN, PURE = ms.SelfAttention.drift, ms.Rescaled.drift
 
 def hotter(self, measure, at, t, sum):
     return PLAIN(eqx.tree_at(lambda f: f.beta, self, 1.3 * self.beta), measure, at, t, sum)
-
-
-def faster(self, measure, at, t, sum):
-    return 1.3 * PLAIN(self, measure, at, t, sum)
 
 
 def backwards(self, measure, at, t, sum):
@@ -39,16 +34,6 @@ ENTRIES = {
         lambda: small_beta_slope(tokens=6, dim=3, betas=[0.01, 0.1], horizon=2.0),
         ms.SelfAttention,
         hotter,
-    ),
-    "β off by 30 %, curl": (
-        lambda: sa_curl(tokens=5, dim=3, betas=[2.0], draws=1),
-        ms.SelfAttention,
-        hotter,
-    ),
-    "clock off by 30 %, exponential decay": (
-        lambda: keller_segel(tokens=5, beta=1.0, seed=4),
-        ms.SelfAttention,
-        faster,
     ),
     "wrong sign, hulls": (
         lambda: nested_hulls(tokens=8, draws=2, horizon=1.0),
@@ -75,29 +60,13 @@ def test_planted_error(name, monkeypatch):
         jax.clear_caches()
 
 
-def test_wrong_sign_of_the_logits_leaves_no_boolean_row(monkeypatch):
-    def repelled(self, measure, at, t, sum):
-        flipped = eqx.tree_at(lambda f: f.attention.beta, self, -self.attention.beta)
-        return PURE(flipped, measure, at, t, sum)
-
-    monkeypatch.setattr(ms.Rescaled, "drift", repelled)
-    jax.clear_caches()
-    try:
-        # Either the limit cannot be told, or what is seen is not what was claimed.
-        with pytest.raises(ValueError, match="integrate longer"):
-            if not boolean_rows(tokens=6, draws=1, horizon=4.0).as_known("agree"):
-                raise ValueError("integrate longer")
-    finally:
-        jax.clear_caches()
-
-
 def test_limit_set_of_a_square():
     # Four corners, four middles of sides and the centre: feet of perpendiculars from the origin.
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     found = enumerate_limits(square, np.eye(2))
     assert len(found) == 9
     # Far from the origin only the nearest point and the corners behind it qualify.
-    shifted = enumerate_limits(square + [3.0, 0.0], np.eye(2))
+    shifted = enumerate_limits(square + np.array([3.0, 0.0]), np.eye(2))
     assert {tuple(np.round(x, 9)) for x in shifted} == {(4.0, 0.0), (4.0, 1.0), (4.0, -1.0)}
 
 
@@ -113,9 +82,3 @@ def test_two_particles_collapse_at_a_quarter_of_the_squared_distance():
     assert times[-1] == pytest.approx(1.5**2 / 2, rel=2e-3)
     assert place == pytest.approx(0.25) and spread[-1] == 0
     assert released == pytest.approx(1.5**2 / 4, rel=2e-3)  # the variance of the start
-
-
-def test_independent_steps_agree_with_the_flow():
-    start = ms.uniform(5, 3, seed=0)
-    run = ms.flow(start, ms.SelfAttention(2.0), 1.0, frames=2)
-    assert np.abs(stepped(np.asarray(start.points), 2.0, 1.0) - run.points[-1]).max() < 1e-8

@@ -124,6 +124,8 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
             if held is not None:
                 emit(scene.packet(held))
             held = moment
+        if signals.drop:
+            raise Dropped
         if held is not None:
             emit(scene.packet(held, full=True))
         assert live.run is not None

@@ -80,9 +80,9 @@ def best_values(
     seen = head_means(score, x).reshape(-1, H * d)
     gram = seen.T @ seen
     gram = gram + 1e-10 * jnp.trace(gram) / len(gram) * jnp.eye(len(gram))
-    wanted = goals.reshape(len(goals), -1, d)
-    found = jax.scipy.linalg.solve(gram, jnp.einsum("nf,tnd->tfd", seen, wanted), assume_a="pos")
-    return jnp.swapaxes(found.reshape(-1, H, d, d), 2, 3)
+    wanted = jnp.moveaxis(goals, 0, -2).reshape(len(seen), -1)  # one column a target and axis
+    found = jax.scipy.linalg.solve(gram, seen.T @ wanted, assume_a="pos")
+    return jnp.transpose(found.reshape(H, d, -1, d), (2, 0, 3, 1))
 
 
 def respond(y: Float[Array, "b n d"], x: Float[Array, "b n d"], output: str) -> Array:
@@ -199,6 +199,14 @@ def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
 
 def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[str, Curves]:
     """The same error, without projection, of heads with random scores and the best values."""
+
+    @jax.jit
+    def missed(score: Array, here: Fits, there: Fits) -> Array:
+        values = best_values(score, here.x, here.goals)
+        answers = jnp.einsum("bihe,thde->tbid", head_means(score, there.x), values)
+        gap = jnp.sum((answers - there.goals) ** 2, axis=(1, 2, 3))
+        return jnp.sqrt(gap / jnp.sum(there.goals**2, axis=(1, 2, 3)))
+
     d = data.x.shape[-1]
     found = np.empty((len(spec.random), len(spec.targets), spec.seeds))
     for k, H in enumerate(spec.random):
@@ -207,10 +215,8 @@ def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[s
             # Scores of all sizes between nearly a mean and nearly a choice.
             size = jnp.exp(jax.random.uniform(second, (H, 1, 1), minval=-1.0, maxval=3.0))
             score = size * jax.random.normal(first, (H, d, d))
-            values = best_values(score, data.x[seed], data.goals[:, seed])
-            answers = jnp.einsum("bihe,thde->tbid", head_means(score, test.x[seed]), values)
-            missed = jnp.sum((answers - test.goals[:, seed]) ** 2, axis=(1, 2, 3))
-            found[k, :, seed] = np.sqrt(missed / jnp.sum(test.goals[:, seed] ** 2, axis=(1, 2, 3)))
+            here, there = (Fits(part.x[seed], part.goals[:, seed]) for part in (data, test))
+            found[k, :, seed] = missed(score, here, there)
     words = f"Heads with random scores and the best values, d = {d}, without projection."
     return {f"random_{d}": _curves(spec, spec.random, found, words)} if spec.random else {}
 

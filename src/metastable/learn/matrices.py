@@ -11,16 +11,14 @@ import numpy as np
 
 from metastable import checks
 from metastable.learn.teacher import Dataset, Layer, Matrices, TruncatedLayer
-from metastable.learn.training import Method, Training
+from metastable.learn.training import Method
 from metastable.numerics import jax, jnp
 
 __all__ = [
     "Epochs",
     "GaugeError",
-    "epoch_losses",
     "gauge_error",
     "matrix_loss",
-    "minibatches",
     "residuals",
 ]
 
@@ -146,33 +144,6 @@ def residuals(layer: Layer) -> Callable[[Matrices, Dataset], Any]:
         return found / np.sqrt(found.size)
 
     return errors
-
-
-def minibatches(size: int) -> Callable[[Dataset, Any, Any], Dataset]:
-    """Batches of `size` pairs in the order of the data, epoch after epoch, the last one shorter.
-
-    The data are shuffled once, by `split`; a fixed order makes every epoch cost the same memory
-    traffic and is the protocol of the published experiment.
-    """
-    checks.integer("size", size, 1)
-
-    def draw(data: Dataset, key: Any, step: Any) -> Dataset:
-        count = len(data.inputs)
-        places = (step % -(-count // size)) * size + jnp.arange(size)
-        weights = None if count % size == 0 else (places < count).astype(float)
-        places = jnp.minimum(places, count - 1)
-        return Dataset(data.inputs[places], data.targets[places], weights)
-
-    return draw
-
-
-def epoch_losses(training: Training, count: int, size: int) -> np.ndarray:
-    """The mean loss met in each full epoch over `count` pairs in batches of `size`."""
-    blocks = -(-count // size)
-    shares = np.full(blocks, size / count)
-    shares[-1] -= blocks * size / count - 1
-    epochs = training.losses.size // blocks
-    return training.losses[: epochs * blocks].reshape(epochs, blocks) @ shares
 
 
 class GaugeError(NamedTuple):

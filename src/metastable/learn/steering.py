@@ -231,6 +231,7 @@ def steer_tokens(
         (prompts, targets),
         steps=steps,
         every=max(1, steps // 10),
+        patience=2,
         checkpoint=checkpoint,
         progress=progress,
         title="steering",

@@ -118,7 +118,9 @@ def _cost(
     for name, drift in (("no drift", None), ("against V = I, β = 4", SelfAttention(4.0))):
         actions = []
         for T in spec.horizons:
-            longer = dataclasses.replace(plant, horizon=T, pieces=2, drift=drift)
+            longer = dataclasses.replace(
+                plant, horizon=T, pieces=2, drift=drift, neurons=min(plant.neurons, 6)
+            )
             found = steer_tokens(
                 x,
                 y,

@@ -29,7 +29,7 @@ def draw_angles(run: Trajectory, log: bool | None = None) -> Figure:
         groups, time = partition(run)
         _draw_lines(ax, run.times, theta, groups.labels)
         caption = f"Angles of {_number(tokens.shape[1])} tokens on the circle, unwrapped, in the "
-        caption += f"colour of their cluster at t = {time:.4g}"
+        caption += f"colour of the maximum of the potential they belong to at t = {time:.4g}"
         if time == run.times[-1]:
             _print_masses(ax, theta[-1], groups.labels, groups.masses)
             caption += " (percent of the mass at the right)"

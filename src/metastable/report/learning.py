@@ -47,7 +47,7 @@ def draw_curves(curves: Curves) -> Figure:
     axes[0, 1].set_ylim(max(low, high * 10.0**-DECADES), high)
     if powers:
         axes[0, 1].set_xscale("log", base=2)
-    legend(axes[0, 0], loc="upper right")
+    legend(axes[0, 0], loc="best")
     figure.set_label(curves.caption)
     return figure
 

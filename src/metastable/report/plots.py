@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from metastable.report.style import CATEGORIES, INK, TIME, legend, new_figure
 
@@ -50,6 +51,8 @@ def draw_lines(
         ax.set_xscale("log")
     if "y" in log:
         ax.set_yscale("log")
+    elif all(np.asarray(curve[1]).dtype.kind in "iu" for curve in curves.values()):
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return _finished(figure, ax, x, y, caption, len(curves) + len(theory or {}) + len(marks or {}))
 
 

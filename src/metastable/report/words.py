@@ -112,7 +112,7 @@ def draw_heads(heads: list[Head]) -> Figure:
         values = head.value_eigenvalues
         colour = BETA(head.layer / max(last, 1))
         left.plot(np.real(values), np.imag(values), ".", ms=2, color=colour, rasterized=True)
-        right.plot(head.layer + 1 if last else head.head, head.beta, "o", ms=4, mew=0, color=colour)
+        right.plot(head.layer if last else head.head, head.beta, "o", ms=4, mew=0, color=colour)
     left.axvline(0, color=OTHER, lw=0.8)
     left.set(xlabel="Re λ(OV)", ylabel="Im λ(OV)")
     right.set(xlabel="layer" if last else "head", ylabel=r"effective $\beta$", ylim=(0, None))

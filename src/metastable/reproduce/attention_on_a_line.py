@@ -56,7 +56,7 @@ def attention_line(*, tokens: int, seed: int, horizon: float) -> Finding:
         f"{tokens} tokens on the line in the rescaled variable: all tend to the two ends.",
         lines=True,
     )
-    paths.axes[0].get_legend().remove()
+    paths.axes[0].legend().remove()
     order = np.argsort(x[-1])
     matrix = draw_image(
         last_attention(run)[np.ix_(order, order)][::-1],
@@ -196,7 +196,8 @@ def log_rest(x: np.ndarray, limit: np.ndarray) -> np.ndarray:
     decided = np.flatnonzero(limit >= 0)
     logits = x[:, decided, None] * x[:, None, :]
     led = np.arange(x.shape[1]) == limit[decided, None]
-    return (logsumexp(logits, axis=2, b=~led) - logsumexp(logits, axis=2)).max(axis=1)
+    others = np.asarray(logsumexp(logits, axis=2, b=~led))
+    return (others - np.asarray(logsumexp(logits, axis=2))).max(axis=1)
 
 
 def _proof_slack(x: np.ndarray) -> float:

@@ -66,13 +66,14 @@ def newton_step(*, dim: int, key_dim: int, samples: int) -> Finding:
         data = teach(layer, teacher, inputs)
         ends[name] = np.asarray(data.targets)
         loss = scalar_loss(layer, teacher, data)
-        slopes = np.array([float(jax.grad(loss)(jnp.asarray(b))) for b in at])
+        slope, bend = jax.jit(jax.grad(loss)), jax.jit(jax.hessian(loss))
+        slopes = np.array([float(slope(b)) for b in at])
         terms = np.polynomial.chebyshev.chebfit((at - 0.75) / 1.25, slopes, 6)
         degrees[name] = int(np.flatnonzero(np.abs(terms) > 1e-7 * np.abs(terms).max())[-1])
-        shapes.append(jax.hessian(loss)(jnp.asarray(0.5)).shape)
+        shapes.append(np.shape(bend(0.5)))
         beta, path = 0.0, [0.0]
         for _ in range(12):
-            beta -= float(jax.grad(loss)(jnp.asarray(beta)) / jax.hessian(loss)(jnp.asarray(beta)))
+            beta -= float(slope(beta)) / float(bend(beta))
             path.append(beta)
         near = np.abs(np.array(path) - 1) < 1e-9
         steps[name] = int(np.argmax(near)) if near.any() else 99
@@ -87,7 +88,7 @@ def newton_step(*, dim: int, key_dim: int, samples: int) -> Finding:
         judge("Newton steps to β* for the listing's map", "section 3.3.1", 1, steps[first],
               absolute=0),
         holds("the Hessian is a number, and nothing has to be inverted", "one parameter",
-              set(shapes) == {()}, "shape ()", shapes[0]),
+              set(shapes) == {()}, "a number", "a number" if not shapes[0] else shapes[0]),
         judge("degree of the gradient for the map of equation 3.3.2", "derived: a quartic loss", 3,
               degrees[second], absolute=0),
         holds("Newton steps to β* for that map", "derived", steps[second] > 1, "more than one",

@@ -87,16 +87,16 @@ def in_context_maps(*, tokens: int, places: int, dim: int, heads: int, seed: int
             np.repeat(x, 3, 0), np.outer(w, shares).ravel(), np.repeat(when, 3), on_sphere=False
         )
         test = lambda z: np.cos(np.asarray(z)).prod(axis=1)
-        pushed = left.push(measure)
-        own = np.asarray(left(measure, x, when if causal else None))
-        gap = np.asarray(pushed.weights) @ test(pushed.points) - w @ test(own)
+        pushed = first.push(measure)
+        own = _written(arrays[0], x, w, x, when, when if causal else np.full(tokens, 2.0))
         off[name] = {
             "definition": _largest(first(measure, at, t), written),
             "step by step": _largest(plain, steps),
             "associative": _largest(plain, right(measure, at, t)),
-            "push-forward": max(_largest(pushed.points, moved.points), abs(float(gap))),
-            "copies": _largest(plain, left(copies, at, t)),
-        }
+            "push-forward": abs(float(np.asarray(pushed.weights) @ test(pushed.points)
+                                      - w @ test(own))),
+            "copies": _largest(first(measure, at, t), first(copies, at, t)),
+        }  # fmt: skip
     late = x.copy()
     late[when > 0.5] += 1.0  # the future changes
     early = now <= 0.5

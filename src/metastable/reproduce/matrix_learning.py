@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metastable.comparison.verdict import judge
@@ -150,12 +152,14 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
         for name, repaired in (("as printed, Y′", False), ("with Y", True))
     }
     printed, repaired = off.values()
+    cosine = _cosine(_listed(PUBLISHED, student, data, False)[:2], right[:2])
+    loss = jax.jit(lambda m: jnp.sum(errors(m, data) ** 2))
     losses = {name: [] for name in off}
     for name, path in losses.items():
         now = Matrices(*map(np.asarray, student))
         for _ in range(epochs):
             gradient = _listed(PUBLISHED, now, data, name == "with Y")
-            path.append(float(jnp.sum(errors(now, data) ** 2)))
+            path.append(float(loss(now)))
             now = Matrices(*(m - 0.5 * g for m, g in zip(now, gradient, strict=True)))
     rows = [
         judge("gradients of W and V as printed: larger relative error", "Listing 6, line 55", 0.0,
@@ -163,9 +167,8 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
         judge("the same with Y instead of Y′", "derived", 0.0, max(repaired[:2]), absolute=1e-9),
         judge("gradients of Q and K as printed: larger relative error",
               "Listing 6, lines 58 to 62", 0.0, max(printed[2:]), absolute=1e-9),
-        holds("descent by the printed gradient stays behind", "Listing 6",
-              losses["as printed, Y′"][-1] > 1.05 * losses["with Y"][-1], "a larger loss",
-              f"{losses['as printed, Y′'][-1]:.3g} against {losses['with Y'][-1]:.3g}"),
+        holds("the printed one still points downhill, which hides the slip: cosine with the right",
+              "Listing 6", 0 < cosine < 0.99, "between 0 and 0.99", cosine),
     ]  # fmt: skip
     bars = draw_bars(
         list(Matrices._fields),
@@ -196,3 +199,9 @@ def _listed(layer: Layer, matrices: Matrices, data: Dataset, repaired: bool) -> 
         parts = (grad_a @ v.T, w.T @ grad_a, grad_q, grad_k)
         total = [old + new for old, new in zip(total, parts, strict=True)]
     return [part / len(data.inputs) for part in total]
+
+
+def _cosine(one: Any, two: Any) -> float:
+    """Cosine between two lists of matrices, each taken as one vector."""
+    a, b = (np.concatenate([np.ravel(m) for m in each]) for each in (one, two))
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))

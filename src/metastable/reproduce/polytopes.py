@@ -26,12 +26,13 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
     from metastable.report.hulls import draw_hulls
     from metastable.report.plots import draw_lines
 
-    rates, ends, curves, flat = [], [], {}, None
+    rates, ends, curves = [], [], {}
+    flat: Any = None
     for seed in range(draws):
         query = positive_query(2, seed)
-        root = limit_geometry(np.eye(2), query, query).root
+        root: Any = limit_geometry(np.eye(2), query, query).root
         # Past t = 16 the logits, of size e^{2t}, lose the digits that the rate needs.
-        run = pure_run(gaussian_points(tokens, 2, seed=seed), horizon, query=query, frames=129)
+        run = pure_run(gaussian_points(tokens, 2, seed=seed), horizon, query=query, frames=97)
         flat = run if seed == 0 else flat
         corners = limit_corners(run.frames[-1])
         off = [polytope_residual(z, corners, root).max() for z in run.points]
@@ -56,8 +57,7 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
             absolute=0.02,
         ),
     ]
-    solid = pure_run(gaussian_points(tokens, 3, seed=2), 0.4 * horizon, frames=129)
-    flat = dataclasses.replace(flat, times=flat.times[:52], frames=flat.frames[:52])
+    flat = dataclasses.replace(flat, times=flat.times[:40], frames=flat.frames[:40])
     residual = draw_lines(
         dict(list(curves.items())[:6]),
         "time t (SA clock)",
@@ -73,7 +73,6 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
         {"hulls": draw_hulls(flat), "residual": residual},
         movies={
             "plane": lambda path, frames: animate_space(flat, path, frames=frames),
-            "space": lambda path, frames: animate_space(solid, path, frames=frames),
         },
     )
 
@@ -97,7 +96,8 @@ def limit_set(*, tokens: int, draws: int, horizon: float) -> Finding:
         # A segment makes a poor picture: show the polytope with the most corners.
         if kept is None or len(corners) > len(kept[0]):
             kept = corners, root, S, np.asarray(run.frames[-1].points)
-    loose, tight = (sublevel_reach(*kept[:3], level) for level in (1e-1, 1e-2))
+    corners, root, S, _ = kept
+    loose, tight = (sublevel_reach(corners, root, S, level) for level in (1e-2, 1e-3))
     rows = [
         holds(
             f"limits lie in S, a finite set that holds all vertices and lies in ∂K ∪ {{0}}; "
@@ -262,7 +262,7 @@ def sublevel_reach(
     """Largest distance from S among points of K whose residual is below a level."""
     random = np.random.default_rng(0)
     around = [limits[random.integers(len(limits), size=40_000)]]
-    around[0] = around[0] + 3 * level * random.normal(size=around[0].shape)
+    around[0] = around[0] + 6 * level * random.normal(size=around[0].shape)
     wide = random.dirichlet(np.ones(len(corners)), 40_000) @ corners
     points = np.concatenate([*around, wide])
     points = points[hull_contains(hull(Points(corners, on_sphere=False)), points)]

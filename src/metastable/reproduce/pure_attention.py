@@ -72,7 +72,7 @@ def hyperplanes(*, tokens: int, draws: int, ratio: float, turns: float) -> Findi
         lines=True,
     )
     ax = figure.axes[0]
-    ax.get_legend().remove()
+    ax.legend().remove()
     for level in (0.0, a, b):
         ax.axhline(level, color="#d55e00", ls=":", lw=1.2)
     planes = (geometry.functionals[0], [0.0, a, b])
@@ -161,7 +161,9 @@ def polytope_times_subspace(*, tokens: int, draws: int, inner: float, horizon: f
     random = np.random.default_rng(5)
     rates, ends, curves, spread, kept = [], [], {}, [], None
     for seed in range(draws):
-        value, _ = skew_value([1.0, 1.0, float(random.uniform(-inner, inner))], seed)
+        # The first V has 0 on G, where nothing then moves: a prism, for the moving picture.
+        rate = float(random.uniform(-inner, inner)) if seed else 0.0
+        value, _ = skew_value([1.0, 1.0, rate], seed)
         geometry: Any = limit_geometry(value)
         run = pure_run(gaussian_points(tokens, 3, seed=seed), horizon, value=value, frames=129)
         on_plane = run.points @ geometry.functionals.T
@@ -173,8 +175,7 @@ def polytope_times_subspace(*, tokens: int, draws: int, inner: float, horizon: f
         curves[f"V number {seed + 1}"] = (run.times, off)
         along = run.points[-1] @ _complement(geometry.functionals)
         spread.append(float(np.ptp(along)))
-        if kept is None or np.abs(run.points).max() < np.abs(kept.points).max():
-            kept = run
+        kept = run if kept is None else kept
     worst = rates[int(np.abs(np.array(rates) - 1).argmax())]
     rows = [
         holds(

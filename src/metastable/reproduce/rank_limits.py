@@ -71,8 +71,7 @@ def rank_corollary(*, tokens: int, dims: list[int], draws: int, horizon: float) 
         f"Rank of the attention matrix of {tokens} tokens against the vertices of their limit.",
         theory={"rank = m": (np.arange(1, most + 1), np.arange(1, most + 1))},
     )
-    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
-        axis.get_major_locator().set_params(integer=True)
+    figure.axes[0].set(xticks=range(1, most + 1), yticks=range(1, most + 1))
     return Finding(rows, {"ranks": figure})
 
 
@@ -119,7 +118,7 @@ def rank_through_time(*, tokens: int, draws: int, horizon: float) -> Finding:
         "of the largest), with the vertices m of each limit.",
         lines=True,
     )
-    figure.axes[0].yaxis.get_major_locator().set_params(integer=True)
+    figure.axes[0].set_yticks(range(0, tokens + 1, 2))
     return Finding(rows, {"rank": figure})
 
 
@@ -174,7 +173,7 @@ def rank_in_general(*, tokens: int, draws: int, horizon: float) -> Finding:
     names = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(edges)]
     figure = draw_bars(
         names,
-        {name: np.histogram(r, edges)[0] / draws for name, r in ranks.items()},
+        {name: (np.histogram(r, edges)[0] / draws).tolist() for name, r in ranks.items()},
         f"rank of P at t = {horizon:g} (SA clock)",
         "share of prompts",
         f"Late rank of the attention matrix of {tokens} tokens in R³, {draws} prompts for each V.",

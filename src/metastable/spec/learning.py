@@ -183,7 +183,7 @@ class Steering(LessonSpec):
     dim: Dim = 6
     on_sphere: bool = True
     attention: bool = True
-    neurons: Annotated[int, Field(ge=0, strict=True)] = 4
+    neurons: Annotated[int, Field(ge=0, strict=True)] = 16
     tokens_per_piece: Count = 7
     steps: Count = 30
     horizons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)

@@ -82,7 +82,7 @@ def learn_clusters(spec: Any, folder: Path | None = None) -> Lesson:
             if free in ("value", "heads", "layer"):
                 told["v"] = np.asarray(found.value).round(3).tolist()
             if free == "layer":
-                strength = float(found.strength)
+                strength = float(np.exp(found.log_strength))
                 told["ε"] = strength
                 told["ε/ε_c"] = strength / balanced_strength(betas[0], k)
                 told["ε/pinning"] = strength / pinning_strength(betas[0], k, spec.tokens)

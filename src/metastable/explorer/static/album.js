@@ -41,9 +41,8 @@ export class Album {
     this.linear.push(Number.isNaN(time) ? 10 ** log : time);
     this.log.push(Number.isNaN(log) ? Math.log10(time) : log);
     this.energy.push(number(header.energy));
-    // Uniform tokens form one connected crowd, which the count calls 1 and a reader would not.
-    const crowd = header.clusters === 1 && !frame.colours.large.length;
-    this.clusters.push(crowd ? NaN : number(header.clusters));
+    // Uniform tokens hang together in one crowd, which the count calls a cluster and a reader not.
+    this.clusters.push(frame.colours.crowd ? NaN : number(header.clusters));
     this.logClusters.push(Math.log10(this.clusters.at(-1)));
     this.#addModes(header.amplitudes ?? []);
     this.heatmaps.push(arrays.attention ?? this.heatmaps.at(-1) ?? null);

@@ -4,9 +4,10 @@ import { readAddress, writeAddress } from "metastable/address";
 import { Controls } from "metastable/controls";
 import { Library } from "metastable/library";
 import { Live } from "metastable/live";
-import { decodePacket, decodeRecording, embeddedRecording } from "metastable/packet";
+import { decodeRecording, embeddedRecording } from "metastable/packet";
 import { Placing } from "metastable/placing";
 import { PredictionPanel } from "metastable/prediction";
+import { Questions } from "metastable/questions";
 import { readout } from "metastable/readout";
 import * as server from "metastable/server";
 import { Show } from "metastable/show";
@@ -16,10 +17,6 @@ import { Takeaway } from "metastable/takeaway";
 import { watchTheme } from "metastable/theme";
 import { Transport } from "metastable/transport";
 import { VerdictPanel } from "metastable/verdicts";
-
-// Milliseconds after the last change before theory is asked, and before it is asked for more samples.
-const PATIENCE = 140;
-const REST = 900;
 
 const GUIDE = document.getElementById("guide").textContent;
 
@@ -49,6 +46,11 @@ class App {
       judging: () => this.say("All frames are there; comparing with theory."),
       finished: (message) => this.#finished(message),
       failed: (sentence) => this.#failed(sentence),
+    });
+    this.questions = new Questions({
+      predicted: (prediction) => this.#predict(prediction),
+      placed: (spec, packet) => this.#showStart(spec, packet),
+      refused: (sentence) => this.complain(sentence),
     });
     this.takeaway = new Takeaway(
       find,
@@ -119,8 +121,7 @@ class App {
     }
     const { head, frames, end } = recording;
     this.live.stop();
-    this.asking?.abort();
-    clearTimeout(this.timer);
+    this.questions.drop();
     this.source = "recording";
     this.ran = this.framed = true;
     this.show.running = false;
@@ -187,49 +188,21 @@ class App {
     this.takeaway.offer(null);
     this.complain("");
     this.transport.refresh();
-    this.asking?.abort();
-    this.asking = new AbortController();
-    const { signal } = this.asking;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      this.#askTheory(signal);
-      if (!this.placing.active) this.#askPlaces(signal);
-    }, PATIENCE);
-  }
-
-  async #askTheory(signal) {
-    try {
-      const { spec } = this.controls;
-      const quick = await server.predict(spec, false, signal);
-      this.#predict(quick);
-      if (quick.fine !== false) return;
-      await new Promise((resolve) => setTimeout(resolve, REST));
-      if (!signal.aborted) this.#predict(await server.predict(spec, true, signal));
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      this.#predict(null);
-      this.complain(error.message);
-    }
-  }
-
-  async #askPlaces(signal) {
-    const { spec } = this.controls;
-    try {
-      const packet = decodePacket(await server.place(spec, signal));
-      if (this.framed) return;
-      this.#open(
-        { spec, view: viewOf(spec), dim: dimOf(spec), clock: this.show.prediction?.clock },
-        packet,
-      );
-    } catch (error) {
-      if (error.name !== "AbortError" && error.status !== 404) this.complain(error.message);
-    }
+    find("theory").setAttribute("aria-busy", "true");
+    this.questions.ask(this.controls.spec, !this.placing.active);
   }
 
   #predict(prediction) {
+    find("theory").removeAttribute("aria-busy");
     this.show.prediction = prediction;
     this.show.stale = true;
     this.predictionPanel.show(prediction);
+  }
+
+  #showStart(spec, packet) {
+    if (this.framed) return;
+    const head = { spec, view: viewOf(spec), dim: dimOf(spec), clock: this.show.prediction?.clock };
+    this.#open(head, packet);
   }
 
   get #horizon() {

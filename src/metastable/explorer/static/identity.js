@@ -8,7 +8,10 @@ const DIFFUSE = 0.5; // tokens all around the sphere hang together, but are not 
 const MOST = 32;
 const REACH = 0.5;
 
-/** Of each cluster its share of the mass and its colour (a category, or −1); and the large ones. */
+/**
+ * Of each cluster its share of the mass and its colour (a category, or −1); the large ones; and
+ * whether most tokens are still one crowd all around.
+ */
 export function matchColours(frame, before) {
   const groups = gather(frame);
   const palette = new Int16Array(groups.length).fill(-1);
@@ -22,7 +25,8 @@ export function matchColours(frame, before) {
   large.length = Math.min(large.length, MOST);
   inherit(large, before?.colours?.large ?? []);
   for (const group of large) palette[group.label] = group.category;
-  return { palette, shares, large };
+  const crowd = groups.some((group) => group.share > 0.5 && group.spread >= DIFFUSE);
+  return { palette, shares, large, crowd };
 }
 
 /** Nearest pairs first; whoever is left takes the first free colour. */
