@@ -107,7 +107,12 @@ class Page:
             self.requests.append(told["url"])
 
     def go(self, url: str) -> None:
+        self.front()
         self.ask("Page.navigate", url=url)
+
+    def front(self) -> None:
+        """Make this the tab that is seen: the others draw nothing."""
+        self.ask("Page.bringToFront")
 
     def resize(self, width: int, height: int, dark: bool = False) -> None:
         self.ask(
@@ -145,7 +150,7 @@ class Page:
         """A real click in the middle of an element."""
         box = self.get(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            " e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'}); const b = e.getBoundingClientRect();"
             " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):

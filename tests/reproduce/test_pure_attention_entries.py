@@ -11,7 +11,8 @@ from metastable.numerics import jax
 from metastable.reproduce.analogies import collapse
 from metastable.reproduce.cluster_rates import small_beta_slope
 from metastable.reproduce.hardmax_limit import two_time_scales
-from metastable.reproduce.polytopes import enumerate_limits, nested_hulls
+from metastable.reproduce.limit_sets import enumerate_limits
+from metastable.reproduce.polytopes import nested_hulls
 from metastable.reproduce.rescaled_runs import limit_corners
 
 PLAIN, PURE = ms.SelfAttention.drift, ms.Rescaled.drift

@@ -28,6 +28,7 @@ class FeedForwardMap:
     - `aligned`: mean over starts of Re μ̂_m. Zero where chance places the clusters, 1 where all
       tokens sit in the wells.
     - `order`: mean of |μ̂_m|, which is large wherever m clusters form, placed or not.
+    - `done`: False where Ctrl-C ended it; what was not run is NaN.
     """
 
     wells: int
@@ -37,6 +38,7 @@ class FeedForwardMap:
     alone: np.ndarray
     aligned: np.ndarray
     order: np.ndarray
+    done: bool = True
 
 
 def well_layer(strength: Any, wells: int) -> FeedForward:
@@ -77,25 +79,30 @@ def map_feedforward(
     """
     betas, strengths = np.asarray(betas, float), np.asarray(strengths, float)
     shape = len(betas), len(strengths)
-    counts, aligned, order = (np.zeros(shape) for _ in range(3))
-    alone = np.zeros(len(betas))
+    counts, aligned, order = (np.full(shape, np.nan) for _ in range(3))
+    alone = np.full(len(betas), np.nan)
     start = _starts(tokens, starts, seed)
     # One rate for the whole map, or every cell would be compiled anew.
     rate = float(2 ** np.ceil(np.log2(1 + 1.5 * wells**2 * strengths.max())))
+    done = True
     with Bar("feed-forward map", progress) as bar:
-        for i, beta in enumerate(betas):
-            for j, strength in enumerate([0.0, *strengths]):
-                field = SelfAttention(float(beta)) + well_layer(float(strength), wells)
+        try:
+            for cell in range(shape[0] * (shape[1] + 1)):
+                i, j = divmod(cell, shape[1] + 1)
+                strength = 0.0 if j == 0 else float(strengths[j - 1])
+                field = SelfAttention(float(betas[i])) + well_layer(strength, wells)
                 ends = _ends(field, start, horizon, rate)
-                found = np.mean([int(kernel_modes(Points(x), float(beta))) for x in ends])
+                found = np.mean([int(kernel_modes(Points(x), float(betas[i]))) for x in ends])
                 if j == 0:
                     alone[i] = found
                     continue
                 wave = np.mean((ends[..., 0] + 1j * ends[..., 1]) ** wells, axis=1)
                 counts[i, j - 1] = found
                 aligned[i, j - 1], order[i, j - 1] = wave.real.mean(), np.abs(wave).mean()
-                bar.update((i + (j + 1) / (len(strengths) + 1)) / len(betas))
-    return FeedForwardMap(wells, betas, strengths, counts, alone, aligned, order)
+                bar.update((cell + 1) / (shape[0] * (shape[1] + 1)))
+        except KeyboardInterrupt:
+            done = False
+    return FeedForwardMap(wells, betas, strengths, counts, alone, aligned, order, done)
 
 
 def spread_of_cluster(

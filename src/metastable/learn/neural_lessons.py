@@ -133,7 +133,7 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
             {
                 "same weights in all layers": (layers, np.array(euler)),
                 "neurons drawn anew for each layer": (layers, np.array(noisy)),
-                "predicted, ∝ L^(−1/2)": (layers, predicted),
+                "predicted, 1/√L": (layers, predicted),
             },
             caption="Networks of L layers beside the trained flow, relative to the size of its "
             "states. Same weights: root mean square over held-out points. Drawn neurons: root "

@@ -236,7 +236,7 @@ def steer_tokens(
         progress=progress,
         title="steering",
     )
-    return follow(plant, training, prompts, targets)
+    return _follow(plant, training, prompts, targets)
 
 
 def residuals(plant: Plant, controls: Controls, prompts: Any, targets: Any, effort: float) -> Any:
@@ -283,7 +283,7 @@ def _path(plant: Plant, controls: Controls, x: Any) -> tuple[Any, Any]:
     return last, speeds
 
 
-def follow(plant: Plant, training: Training, prompts: Any, targets: Any) -> Steered:
+def _follow(plant: Plant, training: Training, prompts: Any, targets: Any) -> Steered:
     field = plant.field(training.parameters)
     ends = np.stack([_arrive(plant, field, x) for x in prompts])
     speeds = jax.vmap(lambda x: _path(plant, training.parameters, x)[1])(prompts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from metastable.fields import SelfAttention
 from metastable.flows.trajectory import Outcome
+from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.steering import Plant, Steered, push, steer_tokens
 from metastable.learn.steering_measures import (
@@ -36,53 +37,59 @@ def random_tokens(count: int, dim: int, seed: int, on_sphere: bool) -> np.ndarra
 def learn_steering(spec: Any, folder: Path | None = None) -> Lesson:
     """Carry out a `spec.learning.Steering`: every part is one training, kept in `folder`."""
     plant = Plant(spec.dim, spec.attention, spec.neurons, 1, 1.0, spec.on_sphere)
-    found = {n: _steer_n(spec, plant, n, folder) for n in spec.tokens}
-    errors = np.array([one.errors.max() for one in found.values()])
-    counts = np.array(spec.tokens)
     facts: dict[str, Any] = {
         "space": f"S^{spec.dim - 1}" if spec.on_sphere else f"R^{spec.dim}",
         "controls": _controls(plant),
-        "tokens N": list(spec.tokens),
+    }
+    curves: dict[str, Curves] = {}
+    outcome = Outcome("done", "Every control was trained.")
+    try:
+        found = {n: _steer_n(spec, plant, n, folder) for n in spec.tokens}
+        curves["error"] = _reached(found, facts)
+        curves["perturbed"] = _perturbed(spec, found[max(spec.tokens)], facts)
+        if spec.horizons:
+            curves["cost"] = _cost(spec, plant, min(spec.tokens), folder, facts)
+        if spec.prompts:
+            facts |= _contexts(spec, folder)
+        if spec.cloud:
+            facts |= _cloud(spec, plant, folder)
+    except Cut as cut:
+        outcome = cut.outcome
+    return Lesson("steering tokens", facts, curves, outcome)
+
+
+def _train(*args: Any, **how: Any) -> Steered:
+    found = steer_tokens(*args, **how)
+    unless_cut(found.training)
+    return found
+
+
+def _reached(found: dict[int, Steered], facts: dict[str, Any]) -> Curves:
+    counts = np.array(list(found))
+    worst = np.array([one.errors.max() for one in found.values()])
+    mean = np.array([one.errors.mean() for one in found.values()])
+    facts |= {
+        "tokens N": counts.tolist(),
         "switches": [one.plant.switches for one in found.values()],
         "control parameters": [one.plant.parameters for one in found.values()],
-        "worst error of a token": [float(e) for e in errors],
+        "worst error of a token": worst.tolist(),
     }
-    curves = {
-        "error": Curves(
-            "tokens N",
-            "error at the targets",
-            {
-                "worst token": (counts, errors),
-                "mean": (counts, np.array([one.errors.mean() for one in found.values()])),
-            },
-            {"asked": 1e-3},
-            "Tokens at random places steered to random targets, seen by the adaptive solver.",
-        )
-    }
-    few = min(spec.tokens)
-    curves["perturbed"] = _perturbed(spec, found[max(spec.tokens)], facts)
-    if spec.horizons:
-        curves["cost"] = _cost(spec, plant, few, folder, facts)
-    if spec.prompts:
-        facts |= _contexts(spec, folder)
-    if spec.cloud:
-        facts |= _cloud(spec, plant, folder)
-    interrupted = [o.training.outcome for o in found.values() if o.training.outcome.name != "done"]
-    stopped = [o for o in interrupted if o.name in ("interrupted", "diverged")]
-    return Lesson("steering tokens", facts, curves, stopped[0] if stopped else _DONE)
-
-
-_DONE = Outcome("done", "Every control was trained.")
+    return Curves(
+        "tokens N",
+        "error at the targets",
+        {"worst token": (counts, worst), "mean": (counts, mean)},
+        {"asked": 1e-3},
+        "Tokens at random places steered to random targets, seen by the adaptive solver.",
+    )
 
 
 def _steer_n(spec: Any, plant: Plant, count: int, folder: Path | None) -> Steered:
     sized = dataclasses.replace(plant, pieces=max(2, -(-count // spec.tokens_per_piece)))
-    return steer_tokens(
+    return _train(
         random_tokens(count, spec.dim, spec.seed, spec.on_sphere),
         random_tokens(count, spec.dim, spec.seed + 1, spec.on_sphere),
         sized,
         steps=spec.steps,
-        effort=0.0,
         seed=spec.seed,
         checkpoint=_file(folder, f"tokens_{count}"),
     )
@@ -121,7 +128,7 @@ def _cost(
             longer = dataclasses.replace(
                 plant, horizon=T, pieces=2, drift=drift, neurons=min(plant.neurons, 6)
             )
-            found = steer_tokens(
+            found = _train(
                 x,
                 y,
                 longer,
@@ -150,12 +157,11 @@ def _contexts(spec: Any, folder: Path | None) -> dict[str, Any]:
     for name, (attention, neurons) in kinds.items():
         plant = Plant(d, attention, neurons, pieces=4)
         for what, prompts in (("shared token", shared), ("mirrored", mirrored)):
-            found = steer_tokens(
+            found = _train(
                 prompts,
                 goals,
                 plant,
                 steps=spec.steps,
-                effort=0.0,
                 seed=spec.seed,
                 checkpoint=_file(folder, f"{what}_{name}".replace(" ", "_")),
             )
@@ -173,8 +179,15 @@ def _cloud(spec: Any, plant: Plant, folder: Path | None) -> dict[str, Any]:
     ends = [blobs(spec.cloud, spec.dim, spec.on_sphere, spec.seed + k) for k in range(3)]
     sized = dataclasses.replace(plant, pieces=3)
     start, goal = ends[0]
-    trained = steer_measure(
-        start, goal, sized, steps=2 * spec.steps, seed=spec.seed, checkpoint=_file(folder, "cloud")
+    trained = unless_cut(
+        steer_measure(
+            start,
+            goal,
+            sized,
+            steps=2 * spec.steps,
+            seed=spec.seed,
+            checkpoint=_file(folder, "cloud"),
+        )
     )
     measure = lambda x: Points(np.asarray(x), on_sphere=spec.on_sphere)
     carry = lambda x: push(sized, trained.parameters, jnp.asarray(x)[None])[0]

@@ -11,9 +11,11 @@ import numpy as np
 
 from metastable.flows.progress import Bar
 from metastable.flows.trajectory import Outcome
+from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.particle_fit import (
     Family,
+    Particles,
     States,
     fit_linear,
     fit_particles,
@@ -96,51 +98,35 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
         "held-out error of persistence": float(stay.mean()),
     }
     outcome = Outcome("done", "Every family was fitted.")
-    for name, family in FAMILIES.items():
-        fits = [
-            fit_particles(
-                training,
-                family,
-                steps=spec.steps,
-                rate=spec.rate,
-                batch=spec.batch,
-                start=start,
-                seed=spec.seed,
-                checkpoint=None
-                if folder is None
-                else folder / f"{name}_{start:g}.npz".replace(" ", "_"),
-            )
-            for start in (
-                (0.5, 8.0)
-                if family.value in ("identity", "scalar") and family.beta is None
-                else (4.0,)
-            )
-        ]
-        fit = min(fits, key=lambda one: one.validation[-1] if one.validation.size else np.inf)
-        if fit.outcome.name != "done":
-            outcome = fit.outcome
-        found = family.restrict(fit.parameters)
-        predicted = predict_layers(family, fit.parameters, held)
-        errors[name] = np.asarray(squared_errors(predicted, held))
-        far[name] = _far(predict_layers(family, fit.parameters, held, rollout=True), held)
-        facts[f"{name}: β, v, clock of the first and last layer, κ of what is left"] = [
-            float(np.exp(found.log_beta)),
-            float(found.value.scale),
-            float(found.clock[0]),
-            float(found.clock[-1]),
-            float(np.median(noise(predicted, held))),
-        ]
+    try:
+        for name, family in FAMILIES.items():
+            found = _fit(spec, name, family, training, folder)
+            predicted = predict_layers(family, found, held)
+            errors[name] = np.asarray(squared_errors(predicted, held))
+            far[name] = _far(predict_layers(family, found, held, rollout=True), held)
+            model = family.restrict(found)
+            facts[f"fitted: {name}"] = {
+                "β": float(np.exp(model.log_beta)),
+                "v": float(model.value.scale),
+                "clock, first layer": float(model.clock[0]),
+                "clock, last layer": float(model.clock[-1]),
+                "κ of what is left": float(np.median(noise(predicted, held))),
+            }
+    except Cut as cut:
+        outcome = cut.outcome
     for name, seen in errors.items():
         facts[f"explained: {name}"] = _told(explained(seen, stay))
-    facts["attention adds to the map of low rank"] = _told(
-        explained(errors["both, low rank"], stay, errors["no attention, low rank"])
-    )
+    if "both, low rank" in errors:
+        facts["attention adds to the map of low rank"] = _told(
+            explained(errors["both, low rank"], stay, errors["no attention, low rank"])
+        )
     layers = np.arange(1, len(clock) + 1)
+    shares = {name: (layers, 1 - e.mean(axis=0) / stay.mean(axis=0)) for name, e in errors.items()}
     curves = {
         "explained": Curves(
             "layer",
             "explained share of the motion",
-            {name: (layers, 1 - e.mean(axis=0) / stay.mean(axis=0)) for name, e in errors.items()},
+            shares,
             caption="One layer ahead on held-out prompts, from the true state before it.",
         ),
         "rollout": Curves(
@@ -151,6 +137,26 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
         ),
     }
     return Lesson("a particle model of a transformer", facts, curves, outcome)
+
+
+def _fit(spec: Any, name: str, family: Family, training: States, folder: Path | None) -> Particles:
+    """The best of the fits from several starts in β, by the training loss."""
+    several = family.beta is None and family.value in ("identity", "scalar")
+    fits = []
+    for start in (0.5, 8.0) if several else (4.0,):
+        file = f"{name}_{start:g}.npz".replace(" ", "_")
+        fit = fit_particles(
+            training,
+            family,
+            steps=spec.steps,
+            rate=spec.rate,
+            batch=spec.batch,
+            start=start,
+            seed=spec.seed,
+            checkpoint=None if folder is None else folder / file,
+        )
+        fits.append(unless_cut(fit))
+    return min(fits, key=lambda fit: fit.validation[-1]).parameters
 
 
 def _far(predicted: Any, held: States) -> np.ndarray:

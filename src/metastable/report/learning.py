@@ -47,7 +47,10 @@ def draw_curves(curves: Curves) -> Figure:
     axes[0, 1].set_ylim(max(low, high * 10.0**-DECADES), high)
     if powers:
         axes[0, 1].set_xscale("log", base=2)
-    legend(axes[0, 0], loc="best")
+    if len(curves.lines) + len(curves.levels) > 4:  # too many to lie among the lines
+        legend(axes[0, 1], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        legend(axes[0, 0], loc="best")
     figure.set_label(curves.caption)
     return figure
 

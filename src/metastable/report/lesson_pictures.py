@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from metastable.learn.lesson import Chart, Frames
-from metastable.report.style import INK, TIME, category_colours, legend, new_figure
+from metastable.learn.lesson import Chart, Curves, Frames
+from metastable.report.style import CATEGORIES, INK, TIME, category_colours, legend, new_figure
 
-__all__ = ["animate_frames", "draw_chart", "draw_frames"]
+__all__ = ["animate_frames", "draw_chart", "draw_frames", "draw_panels"]
 
 
 def draw_frames(frames: Frames, count: int = 5) -> Figure:
@@ -66,6 +67,31 @@ def draw_chart(chart: Chart) -> Figure:
     if chart.lines:
         legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     figure.set_label(chart.caption)
+    return figure
+
+
+def draw_panels(panels: Mapping[str, Curves], columns: int) -> Figure:
+    """Curves with the same lines side by side, title → curves, on logarithmic scales."""
+    rows = -(-len(panels) // columns)
+    figure, axes = new_figure(rows, columns, size=(2.3 * columns, 2.3 * rows))
+    axes = np.atleast_2d(axes)
+    for k, (ax, (title, curves)) in enumerate(zip(axes.flat, panels.items(), strict=True)):
+        for j, (name, (x, y)) in enumerate(curves.lines.items()):
+            half = curves.bars.get(name)
+            # A bar down to zero has no end on this scale.
+            half = None if half is None else np.minimum(half, 0.9 * np.asarray(y))
+            style = {"color": CATEGORIES[j], "marker": "o", "ms": 3, "lw": 1.3, "capsize": 2}
+            ax.errorbar(x, y, half, label=name, **style)
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_title(title, color=INK, fontsize=9.5)
+        ax.set(xlabel=curves.x if k >= len(panels) - columns else "")
+        ax.set(ylabel=curves.y if k % columns == 0 else "")
+    low = min(ax.get_ylim()[0] for ax in axes.flat)
+    high = max(ax.get_ylim()[1] for ax in axes.flat)
+    for ax in axes.flat:
+        ax.set_ylim(low, high)
+    legend(axes[0, 0], loc="lower left")
     return figure
 
 

@@ -56,7 +56,7 @@ def attention_formula(*, tokens: int, dim: int, keys: int, heads: int, seed: int
         f"Two readings of the matrix formula against the sum over tokens, {heads} heads, "
         f"d = {dim}, d_k = {keys}.",
     )  # fmt: skip
-    figure.axes[0].set_yscale("log")
+    figure.axes[0].set(yscale="log", ylim=(1e-17, 1e6))  # room for the legend
     return Finding(rows, {"differences": figure})
 
 
@@ -123,7 +123,7 @@ def in_context_maps(*, tokens: int, places: int, dim: int, heads: int, seed: int
         "largest difference", f"Identities of in-context maps, {tokens} tokens, {heads} heads, "
         f"d = {dim}.", size=(5.4, 3.3),
     )  # fmt: skip
-    figure.axes[0].set_yscale("log")
+    figure.axes[0].set(yscale="log", ylim=(1e-18, 1e-13))  # room for the legend
     return Finding(rows, {"identities": figure})
 
 

@@ -34,8 +34,7 @@ def rank_corollary(*, tokens: int, dims: list[int], draws: int, horizon: float) 
             ranks.append(attention_rank(last_attention(run)))
         shown = slice(len(ranks) - draws, None)
         where[f"random prompts, d = {dim}"] = (vertices[shown], ranks[shown])
-    centred = [prompt_with_centre(dim) for dim in (1, 2)]
-    special = np.array([attention_rank(P, 1e-3) for P in centred])
+    special = np.array([attention_rank(P, 1e-3) for P in prompts_with_centre()])
     corners = np.array([2, 4])
     where["a token tends to 0"] = (corners, special)
     excess = int((np.array(ranks) - vertices).max())
@@ -182,15 +181,19 @@ def rank_in_general(*, tokens: int, draws: int, horizon: float) -> Finding:
     return Finding(rows, {"ranks": figure}, ["The document asks and proves nothing here."])
 
 
-def prompt_with_centre(dim: int, horizon: float = 4.0) -> np.ndarray:
-    """P at a late time of a prompt whose last token tends to 0 between 2d others.
+def prompts_with_centre(horizon: float = 4.0) -> list[np.ndarray]:
+    """P at a late time of two prompts in the plane whose last token tends to 0.
 
-    It is found backwards in time, where the exceptional token is stable (see `star_row`).
+    The four others end at 2 places of a line, or at 4 places around it. The prompts are found
+    backwards in time, where the exceptional token is stable (see `star_row`).
     """
-    axes = np.concatenate([np.eye(dim), -np.eye(dim) * np.linspace(0.8, 0.7, dim)])
-    z = np.concatenate([axes, np.zeros((1, dim))])
-    last = Points(np.exp(horizon) * z, on_sphere=False)
+    ends = np.array([[1.0, 0.0], [-0.8, 0.0], [1.0, 0.0], [-0.8, 0.0], [0.0, 0.0]])
+    apart = np.array([[0.0, 0.0], [0.0, 0.0], [-0.4, 0.0], [0.4, 0.0], [0.0, 0.0]])
+    around = np.array([[1.0, 0.0], [-0.8, 0.0], [0.0, 0.9], [0.0, -0.7], [0.0, 0.0]])
     field = SelfAttention(1.0, value=-1.0)
-    # Half a unit back the run has found the orbit; the start itself need not lie on it.
-    back = flow(last, field, horizon, frames=[0.5])
-    return np.asarray(attention(back.frames[1], 1.0))
+    found = []
+    for last in (np.exp(horizon) * ends + apart, np.exp(horizon) * around):
+        # Half a unit back the run has found the orbit; the start itself need not lie on it.
+        back = flow(Points(last, on_sphere=False), field, horizon, frames=[0.5])
+        found.append(np.asarray(attention(back.frames[1], 1.0)))
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 from metastable.fields import Rescaled, SelfAttention
 from metastable.flows import Trajectory, flow
 from metastable.flows.steppers import Adaptive
-from metastable.measures import Points, gaussian_points
+from metastable.measures import Points
 from metastable.observe import attention, clusters, hull, hull_contains
 from metastable.theory.limits import polytope_residual
 
@@ -70,7 +70,3 @@ def skew_value(eigenvalues: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
     basis = np.eye(size) + 0.35 * random.normal(size=(size, size))
     basis /= np.linalg.norm(basis, axis=0)
     return basis @ np.diag(eigenvalues) @ np.linalg.inv(basis), basis
-
-
-def starts(tokens: int, dim: int, count: int) -> list[Points]:
-    return [gaussian_points(tokens, dim, seed=seed) for seed in range(count)]

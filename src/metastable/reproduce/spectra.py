@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from metastable.reproduce.finding import Finding, holds
 from metastable.theory.fits import kolmogorov_distance, outliers
 from metastable.theory.matrices import FussCatalan, Semicircle
 from metastable.trials.spectra import Spectrum, spectra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "gaussian_spectrum",
@@ -80,8 +84,6 @@ def semicircle_law(*, sizes: list[int], draws: int) -> Finding:
 
 def gaussian_spectrum(*, sizes: list[int], seed: int) -> Finding:
     """Eigenvalues and singular values of a symmetric normal matrix divided by √n."""
-    from metastable.report.gaussians import draw_spectra
-
     eigen, singular = spectra(["wigner", "wigner-singular"], sizes, seed, progress=False)
     edge = 3 * 2 * eigen.sizes[-1] ** (-2 / 3)  # a few widths of the Tracy–Widom law
     rows = [
@@ -93,13 +95,11 @@ def gaussian_spectrum(*, sizes: list[int], seed: int) -> Finding:
               float(eigen.values[0]), absolute=edge),
         judge("outliers", "centred entries have none", 0, eigen.outliers.size, absolute=0),
     ]  # fmt: skip
-    return Finding(rows, {"spectra": draw_spectra([eigen, singular])})
+    return Finding(rows, {"spectra": _drawn([eigen, singular])})
 
 
 def unscaled_spectrum(*, sizes: list[int], seed: int) -> Finding:
     """The same matrix without the division: the radius printed, and the height of the curve."""
-    from metastable.report.gaussians import draw_spectra
-
     (found,) = spectra(["wigner-unscaled"], sizes, seed, progress=False)
     n = found.sizes[-1]
     radius = 2 * math.sqrt(n)
@@ -122,12 +122,11 @@ def unscaled_spectrum(*, sizes: list[int], seed: int) -> Finding:
         "The prefactor is called the height of the curve. The height is the prefactor times R, "
         "5.8e-3 at n = 3000."
     )
-    return Finding(rows, {"spectrum": draw_spectra([found])}, [note])
+    return Finding(rows, {"spectrum": _drawn([found])}, [note])
 
 
 def uniform_spectrum(*, size: int, larger: int, seed: int) -> Finding:
     """Uniform entries have a mean: one eigenvalue leaves the semicircle."""
-    from metastable.report.gaussians import draw_spectra
     from metastable.report.plots import draw_histograms
 
     small = spectra(["uniform-unscaled"], [size], seed, progress=False)[0]
@@ -155,12 +154,12 @@ def uniform_spectrum(*, size: int, larger: int, seed: int) -> Finding:
         f"All {size} eigenvalues of a symmetric matrix of uniform entries, not divided: one stands "
         f"at {small.values[-1]:.1f}.", bins=120,
     )  # fmt: skip
-    return Finding(rows, {"outlier": whole, "bulk": draw_spectra(found)})
+    return Finding(rows, {"outlier": whole, "bulk": _drawn(found)})
 
 
 def positive_spectrum(*, sizes: list[int], seed: int) -> Finding:
     """WWᵀ/√n of centred uniform entries: Marchenko and Pastur, on an interval that grows."""
-    from metastable.report.gaussians import draw_distances, draw_spectra
+    from metastable.report.gaussians import draw_distances
 
     (found,) = spectra(["marchenko-pastur"], sizes, seed, progress=False)
     n = found.sizes[-1]
@@ -176,7 +175,7 @@ def positive_spectrum(*, sizes: list[int], seed: int) -> Finding:
         "Divided by √n and not by n, the spectrum is that of Marchenko and Pastur stretched by √n: "
         "an interval that grows with the size."
     )
-    figures = {"spectrum": draw_spectra([found]), "distances": draw_distances([found])}
+    figures = {"spectrum": _drawn([found]), "distances": draw_distances([found])}
     return Finding(rows, figures, [note])
 
 
@@ -216,3 +215,12 @@ def _near(claim: str, source: str, found: Spectrum) -> Verdict:
         f"{claim}: Kolmogorov distance, n = {n}", source, 0.0, found.distances[-1],
         absolute=REACH / n,
     )  # fmt: skip
+
+
+def _drawn(found: list[Spectrum]) -> Figure:
+    """Each spectrum beside its law; in the corner of each panel the distance of the two."""
+    from metastable.report.gaussians import draw_spectra
+
+    figure = draw_spectra(found)
+    figure.axes[0].set_ylabel("density")
+    return figure

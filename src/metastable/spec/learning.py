@@ -185,7 +185,7 @@ class Steering(LessonSpec):
     attention: bool = True
     neurons: Annotated[int, Field(ge=0, strict=True)] = 16
     tokens_per_piece: Count = 7
-    steps: Count = 30
+    steps: Count = 40
     horizons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
     prompts: bool = True
     cloud: Annotated[int, Field(ge=0, strict=True)] = 64

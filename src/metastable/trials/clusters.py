@@ -9,8 +9,16 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from metastable.flows.trajectory import Outcome
-from metastable.learn.clusters_on_demand import Demand, count_clusters, success, train_clusters
+from metastable.learn.clusters_on_demand import (
+    Demand,
+    Heads,
+    count_clusters,
+    success,
+    train_clusters,
+)
+from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.training import Training
 from metastable.theory.counts import count_distribution
 from metastable.theory.perturbation import balanced_strength, pinning_strength
 from metastable.theory.spectrum import switch_points
@@ -47,63 +55,74 @@ def chosen_beta(clusters: int, tokens: int, samples: int = 200) -> tuple[float, 
 
 def learn_clusters(spec: Any, folder: Path | None = None) -> Lesson:
     """Carry out a `spec.learning.OnDemand`: for every k and every set of free parameters."""
-    ks = np.array(spec.clusters)
-    shares: dict[str, list[tuple[float, float, float]]] = {"theory's β, V = I": []}
     facts: dict[str, Any] = {
         "tokens": spec.tokens,
         "asked depth": spec.horizon,
         "fresh starts": spec.tests,
         "counted": f"maxima of the kernel density at β = {spec.width:g}",
     }
-    curves: dict[str, Curves] = {}
+    shares: dict[str, dict[int, tuple[float, float, float]]] = {}
+    losses: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
     outcome = Outcome("done", "Every field was trained.")
-    for k in spec.clusters:
-        beta, chance = chosen_beta(k, spec.tokens)
-        facts[f"k = {k}: linear theory's β and P(k) at exit"] = {"β": beta, "P": chance}
-        alone = _demand(spec, k, "beta")
-        counts = count_clusters(alone, alone.first(beta), spec.tests, spec.seed + 1)
-        shares["theory's β, V = I"].append(success(counts, k))
-        for free in spec.free:
-            demand = _demand(spec, k, free)
-            training = train_clusters(
-                demand,
-                steps=spec.steps,
-                rate=spec.rate,
-                seed=spec.seed,
-                checkpoint=None if folder is None else folder / f"{free}_{k}.npz",
-            )
-            if training.outcome.name != "done":
-                outcome = training.outcome
-            found = training.parameters
-            counts = count_clusters(demand, found, spec.tests, spec.seed + 1)
-            shares.setdefault(f"trained: {free}", []).append(success(counts, k))
-            betas = np.exp(np.asarray(found.log_beta))
-            told = {"β": betas.round(3).tolist(), "share": success(counts, k)[0]}
-            if free in ("value", "heads", "layer"):
-                told["v"] = np.asarray(found.value).round(3).tolist()
-            if free == "layer":
-                strength = float(np.exp(found.log_strength))
-                told["ε"] = strength
-                told["ε/ε_c"] = strength / balanced_strength(betas[0], k)
-                told["ε/pinning"] = strength / pinning_strength(betas[0], k, spec.tokens)
-            facts[f"k = {k}, trained: {free}"] = told
-            lines = curves.get(f"loss_{free}")
-            line = {f"k = {k}": (training.checks, training.validation)}
-            caption = f"Loss 1 − |μ̂_k|² + Σ|μ̂_j|² on fixed starts, free: {free}."
-            curves[f"loss_{free}"] = Curves(
-                "step", "loss", {**(lines.lines if lines else {}), **line}, caption=caption
-            )
-    table = {name: np.array(found) for name, found in shares.items()}
-    shown = Curves(
-        "clusters asked for, k",
-        "share of fresh starts with k clusters",
-        {name: (ks, found[:, 0]) for name, found in table.items()},
-        {"asked": 0.8},
-        "Clusters on demand: share of fresh starts, with Wilson's 95 % intervals.",
-        bars={name: (found[:, 2] - found[:, 1]) / 2 for name, found in table.items()},
+    try:
+        for k in spec.clusters:
+            beta, chance = chosen_beta(k, spec.tokens)
+            facts[f"k = {k}: linear theory's β and P(k) at exit"] = {"β": beta, "P": chance}
+            alone = _demand(spec, k, "beta")
+            counts = count_clusters(alone, alone.first(beta), spec.tests, spec.seed + 1)
+            shares.setdefault("theory's β, V = I", {})[k] = success(counts, k)
+            for free in spec.free:
+                training = _train(spec, _demand(spec, k, free), folder)
+                found = training.parameters
+                counts = count_clusters(_demand(spec, k, free), found, spec.tests, spec.seed + 1)
+                shares.setdefault(f"trained: {free}", {})[k] = success(counts, k)
+                facts[f"k = {k}, trained: {free}"] = _told(spec, k, free, found)
+                line = training.checks, training.validation
+                losses.setdefault(free, {})[f"k = {k}"] = line
+    except Cut as cut:
+        outcome = cut.outcome
+    facts["shares"] = {n: {str(k): s[0] for k, s in each.items()} for n, each in shares.items()}
+    table = {n: np.array([s for s in each.values()]) for n, each in shares.items()}
+    curves = {
+        "shares": Curves(
+            "clusters asked for, k",
+            "share of fresh starts with k clusters",
+            {name: (np.array(list(shares[name])), seen[:, 0]) for name, seen in table.items()},
+            {"asked": 0.8},
+            "Clusters on demand: share of fresh starts, with Wilson's 95 % intervals.",
+            bars={name: (seen[:, 2] - seen[:, 1]) / 2 for name, seen in table.items()},
+        )
+    }
+    for free, lines in losses.items():
+        caption = f"Loss 1 − |μ̂_k|² + Σ|μ̂_j|² on fixed starts, free: {free}."
+        curves[f"loss_{free}"] = Curves("step", "loss", lines, caption=caption)
+    return Lesson("clusters on demand", facts, curves, outcome)
+
+
+def _train(spec: Any, demand: Demand, folder: Path | None) -> Training:
+    name = f"{demand.free}_{demand.clusters}.npz"
+    return unless_cut(
+        train_clusters(
+            demand,
+            steps=spec.steps,
+            rate=spec.rate,
+            seed=spec.seed,
+            checkpoint=None if folder is None else folder / name,
+        )
     )
-    facts["shares"] = {name: found[:, 0].tolist() for name, found in table.items()}
-    return Lesson("clusters on demand", facts, {"shares": shown, **curves}, outcome)
+
+
+def _told(spec: Any, k: int, free: str, found: Heads) -> dict[str, Any]:
+    betas = np.exp(np.asarray(found.log_beta))
+    told: dict[str, Any] = {"β": betas.round(3).tolist()}
+    if free != "beta":
+        told["v"] = np.asarray(found.value).round(3).tolist()
+    if free == "layer":
+        strength = float(np.exp(found.log_strength))
+        told["ε"] = strength
+        told["ε/ε_c"] = strength / balanced_strength(betas[0], k)
+        told["ε/pinning"] = strength / pinning_strength(betas[0], k, spec.tokens)
+    return told
 
 
 def _demand(spec: Any, clusters: int, free: str) -> Demand:

@@ -20,6 +20,8 @@ from metastable.theory.perturbation import (
 
 __all__ = ["learn_feedforward"]
 
+NAME = "feed-forward against attention"
+
 
 def learn_feedforward(spec: Any, folder: Path | None = None) -> Lesson:
     """Carry out a `spec.learning.FeedForwardMap`."""
@@ -63,51 +65,53 @@ def learn_feedforward(spec: Any, folder: Path | None = None) -> Lesson:
             f"Whether the wells say where clusters are: 0 is chance, 1 is the wells. {told}",
         ),
     }
-    shares = np.linspace(0, 1, 21)
-    beta = float(found.betas[len(found.betas) // 2])
-    exact = np.array([perturbed_rates(beta, s, m, 6) for s in shares])
-    rates = {f"rate {k + 1}": (shares, exact[:, k] / exact[0, 0]) for k in range(0, 6, 2)}
-    top = int(np.argmax([rate_shift(beta, 0.0, m, k)[1] for k in range(1, 12)])) + 1
-    leading = [rate_shift(beta, s, m, top)[1] / exact[0, 0] for s in shares[:9]]
-    rates["to leading order"] = (shares[:9], np.array(leading))
-    tearing = np.array([0.25, 0.5, 1.0, 1.5, 2.0]) * tearing_strength(m)
-    measured = np.array([spread_of_cluster(float(e), m, beta) for e in tearing])
-    curves = {
-        "rates": Curves(
-            "share s = ε/ε_c",
-            "growth rate over λ_max (USA clock)",
-            rates,
-            caption=f"Growth rates around the balanced density, β = {beta:g}: the largest grows.",
-        ),
-        "tearing": Curves(
-            "strength εm²",
-            "growth rate of a cluster's width",
-            {
-                "measured": (tearing * m**2, measured),
-                "theory, εm² − 1": (tearing * m**2, tearing * m**2 - 1),
-            },
-            caption="A tight cluster on a hilltop of the layer: torn apart above εm² = 1.",
-        ),
-    }
     facts = {
         "wells m": m,
         "tokens": spec.tokens,
         "starts": spec.starts,
         "β": list(spec.betas),
-        "clusters without the layer": found.alone.tolist(),
         "ε_c = λ_m/m²": balance.tolist(),
         "pinning 2ε_c/√n": pinning.tolist(),
         "tearing 1/m²": tearing_strength(m),
+    }
+    if not found.done:
+        cut = Outcome("interrupted", "Interrupted; the cells so far are kept. Run it again.")
+        return Lesson(NAME, facts, {}, cut, pictures)
+    facts |= {
+        "clusters without the layer": found.alone.tolist(),
         "alignment at the pinning strength": _at(found.aligned, strengths, pinning),
         "alignment at ε_c": _at(found.aligned, strengths, balance),
         "clusters at ε_c": _at(found.counts, strengths, balance),
     }
-    return Lesson(
-        "feed-forward against attention",
-        facts,
-        curves,
-        Outcome("done", "Every cell of the map was run."),
-        pictures,
+    beta = float(found.betas[len(found.betas) // 2])
+    curves = {"rates": _rates(beta, m), "tearing": _tearing(beta, m)}
+    return Lesson(NAME, facts, curves, Outcome("done", "Every cell was run."), pictures)
+
+
+def _rates(beta: float, m: int) -> Curves:
+    shares = np.linspace(0, 1, 21)
+    exact = np.array([perturbed_rates(beta, s, m, 6) for s in shares])
+    rates = {f"rate {k + 1}": (shares, exact[:, k] / exact[0, 0]) for k in range(0, 6, 2)}
+    top = int(np.argmax([rate_shift(beta, 0.0, m, k)[1] for k in range(1, 12)])) + 1
+    leading = [rate_shift(beta, s, m, top)[1] / exact[0, 0] for s in shares[:9]]
+    rates["rate 1, leading order"] = (shares[:9], np.array(leading))
+    return Curves(
+        "share s = ε/ε_c",
+        "growth rate over λ_max (USA clock)",
+        rates,
+        caption=f"Growth rates around the balanced density, β = {beta:g}: the largest grows.",
+    )
+
+
+def _tearing(beta: float, m: int) -> Curves:
+    strengths = np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0]) * tearing_strength(m)
+    measured = np.array([spread_of_cluster(float(e), m, beta) for e in strengths])
+    x = strengths * m**2
+    return Curves(
+        "strength εm²",
+        "growth rate of a cluster's width",
+        {"measured": (x, measured), "theory, εm² − 1": (x, x - 1)},
+        caption="A tight cluster on a hilltop of the layer: torn apart above εm² = 1.",
     )
 
 

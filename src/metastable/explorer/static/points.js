@@ -1,7 +1,16 @@
 // Tokens as discs. Two frames lie on the graphics card and the shader goes from one to the other,
 // so that nothing is copied or allocated while the picture moves between frames.
 
-import { BufferAttribute, BufferGeometry, DynamicDrawUsage, Points, ShaderMaterial } from "three";
+import {
+  BufferAttribute,
+  BufferGeometry,
+  CustomBlending,
+  DynamicDrawUsage,
+  OneFactor,
+  Points,
+  ShaderMaterial,
+  ZeroFactor,
+} from "three";
 import { categoryColour } from "metastable/identity";
 import { SCALE } from "metastable/palette";
 
@@ -54,6 +63,12 @@ export class Tokens {
       fragmentShader: FRAGMENT,
       uniforms: this.uniforms,
       alphaToCoverage: true,
+      // The share of an edge goes into the coverage alone: the canvas itself stays opaque.
+      blending: CustomBlending,
+      blendSrc: OneFactor,
+      blendDst: ZeroFactor,
+      blendSrcAlpha: ZeroFactor,
+      blendDstAlpha: OneFactor,
     });
     this.object = new Points(this.geometry, material);
     this.object.frustumCulled = false;

@@ -116,9 +116,15 @@ export class PhaseDiagram {
     this.#labels(colours, x, y, height);
     this.#scale(colours, width, height, low, high, log);
     const [column, row] = this.cursor;
-    pen.strokeStyle = colours.ink;
-    pen.lineWidth = 2;
-    pen.strokeRect(left + column * w, top + (y.values.length - 1 - row) * h, w - 1, h - 1);
+    // Dark in light, or light in dark: seen on every colour of the scale.
+    for (const [colour, width] of [
+      [colours.card, 6],
+      [colours.ink, 2.5],
+    ]) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = width;
+      pen.strokeRect(left + column * w, top + (y.values.length - 1 - row) * h, w - 1, h - 1);
+    }
     pen.lineWidth = 1;
     this.#say();
   }

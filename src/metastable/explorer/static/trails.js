@@ -9,8 +9,8 @@ import {
   ShaderMaterial,
 } from "three";
 
-const STEPS = 28;
-const MOST = 1500;
+const STEPS = 20;
+const MOST = 1000; // of more tokens every k-th has one
 
 const VERTEX = `
 attribute vec3 ahead;

@@ -1,0 +1,107 @@
+"""The four panels of results: reconstruction error of a basic and a complex model, by overlap."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metastable.comparison.verdict import not_applicable
+from metastable.reproduce.finding import Finding, holds
+
+__all__ = ["audit_panels"]
+
+WORDS = (
+    "amber basin cedar delta ember fjord grove haven inlet jetty knoll ledge marsh north ocean "
+    "plain quiet ridge slope tidal upper vista water yield"
+).split()
+SIZES = ("basic", "complex")
+
+
+def audit_panels(
+    *, corpus: str, items: int, background: int, length: int, overlaps: list[float], steps: int,
+    rows: int, budgets: list[int], tries: int,
+) -> Finding:  # fmt: skip
+    """A generator makes models of two sizes write protected texts, many or few of them learned."""
+    try:
+        from metastable.audit.audit import build_generators, fit, prepare
+        from metastable.audit.collect import collect
+        from metastable.audit.config import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec
+        from metastable.models.pretrained import messages
+
+        if corpus == "sotu":
+            messages()
+    except (ImportError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        return Finding([not_applicable("four panels", "panels of results", reason)], {}, [reason])
+    from metastable.report.audited import draw_panels
+
+    runs: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as place:
+        source = Source(kind="sotu")
+        if corpus != "sotu":
+            source = Source(kind="text", path=str(_write(Path(place), 3 * items + background)))
+        for size, overlap in itertools.product(SIZES, overlaps):
+            config = AuditConfig(
+                corpus=source,
+                split=SplitSpec(items=items, controls=items, background=background, length=length,
+                                overlap=overlap, ngram=max(12, length // 2)),
+                model=ModelSpec(size=size, steps=steps, rows=rows, rate=5e-3),
+                generators=(GeneratorSpec(kind="soft", budgets=tuple(budgets), steps=tries),),
+            )  # fmt: skip
+            case = prepare(config)
+            target = fit(case, case.split.training, 0).target
+            found = collect(target, case.split.items, build_generators(config.generators),
+                            batch=2 * items, progress=False)  # fmt: skip
+            found = [row for row in found if row["generator"] == "soft"]
+            runs.append({"size": size, "overlap": overlap, "score": "hamming", "generator": "soft",
+                         "rows": found})  # fmt: skip
+    low, high = min(overlaps), max(overlaps)
+    least = min(budgets)
+    at = {(run["size"], run["overlap"]): run["rows"] for run in runs}
+    error = lambda size, overlap, *groups: _errors(at[size, overlap], least, groups)
+    mine = lambda size, overlap: error(size, overlap, "member", "protected")
+    drop = {size: mine(size, low).mean() - mine(size, high).mean() for size in SIZES}
+    member, control = error("complex", high, "member"), error("complex", high, "control")
+    unseen, other = error("complex", low, "protected"), error("complex", low, "control")
+    wide = lambda a, b: float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
+    told = "panels of results"
+    rows_found = [
+        holds("error on the protected set falls with overlap, complex model, shortest prompt",
+              f"{told}, below", drop["complex"] > 3 * wide(mine("complex", low),
+              mine("complex", high)), "falls by more than 3 standard errors",
+              f"{mine('complex', low).mean():.3f} to {mine('complex', high).mean():.3f}"),
+        holds("the complex model replicates what it learned better than the basic one",
+              f"{told}, above", member.mean() < error("basic", high, "member").mean(),
+              f"below {error('basic', high, 'member').mean():.3f}", float(member.mean())),
+        holds("learned texts come out with fewer errors than texts never seen",
+              "Figure 3: G makes M replicate its training set",
+              control.mean() - member.mean() > 3 * wide(member, control),
+              "by more than 3 standard errors",
+              f"{member.mean():.3f} against {control.mean():.3f}"),
+        holds("protected texts that were not learned are like the controls", "control",
+              abs(unseen.mean() - other.mean()) < 3 * wide(unseen, other),
+              "within 3 standard errors", f"{unseen.mean():.3f} against {other.mean():.3f}"),
+    ]  # fmt: skip
+    figure = draw_panels(runs)
+    note = "The document prints no numbers beside its four panels; their order is what is tested."
+    return Finding(rows_found, {"panels": figure}, [note])
+
+
+def _errors(rows: Any, budget: int, groups: tuple[str, ...]) -> np.ndarray:
+    """Shares of wrong characters at one budget, one for each item."""
+    return np.array(
+        [row["hamming"] for row in rows if row["budget"] == budget and row["group"] in groups]
+    )
+
+
+def _write(folder: Path, documents: int) -> Path:
+    """Text files of random words, all of one law: no two windows alike."""
+    random = np.random.default_rng(0)
+    for k in range(documents):
+        chosen = [WORDS[i] for i in random.integers(0, len(WORDS), 20)]
+        (folder / f"text{k:03}.txt").write_text(" ".join(chosen), encoding="utf-8")
+    return folder

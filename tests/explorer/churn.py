@@ -1,0 +1,84 @@
+"""Connections that open, ask for something, and vanish at random."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any
+
+import psutil
+from websockets.exceptions import WebSocketException
+
+from tests.explorer.serving import Inside, say, until
+
+SPEC = {
+    "measure": {"tokens": 100, "dim": 2},
+    "field": {"beta": 4.0},
+    "flow": {"horizon": 12.0, "frames": 481, "stepper": {"kind": "layers", "step": 0.025}},
+}
+
+
+def churn(server: Inside, connections: int, seconds: float, growth: float) -> dict[str, Any]:
+    """Half the time to warm up, then measure: no more tasks, threads or files, little more memory.
+
+    `growth` is in MiB, of server and workers together.
+    """
+    before = after = None
+    for half in range(2):
+        _storm(server, connections, seconds / 2, seed=half)
+        until(lambda: server.desk.pool.busy == 0, 60)
+        until(lambda: server.desk.connected == 0, 60)
+        time.sleep(0.5)
+        before, after = after, _state(server)
+    assert before is not None and after is not None
+    print(f"\nafter half the time {before}\nat the end          {after}")
+    assert after["tasks"] <= before["tasks"] and after["tasks"] <= 6
+    assert after["workers"] <= 1 and after["runs"] <= server.desk.shelf.most
+    assert after["files"] <= before["files"] + 4
+    assert after["threads"] <= before["threads"] + 4
+    assert after["memory"] - before["memory"] < growth
+    return after
+
+
+def _storm(server: Inside, connections: int, seconds: float, seed: int) -> None:
+    deadline = time.monotonic() + seconds
+
+    def visit(chance: random.Random) -> None:
+        while time.monotonic() < deadline:
+            try:
+                with server.socket() as socket:
+                    if chance.random() < 0.7:
+                        say(socket, type="start", spec=SPEC)
+                    for _ in range(chance.randrange(6)):
+                        try:
+                            socket.recv(chance.random())
+                        except TimeoutError:
+                            say(socket, type=chance.choice(["ack", "pause", "stop", "nonsense"]))
+                    if chance.random() < 0.5:
+                        socket.socket.close()  # without a word
+            except (OSError, EOFError, WebSocketException):
+                pass
+
+    threads = [
+        threading.Thread(target=visit, args=(random.Random(100 * seed + k),))
+        for k in range(connections)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _state(server: Inside) -> dict[str, Any]:
+    here = psutil.Process()
+    workers = server.workers
+    memory = sum(one.memory_info().rss for one in [here, *workers]) / 2**20
+    return {
+        "tasks": server.tasks,
+        "workers": len(workers),
+        "runs": len(server.desk.shelf.runs),
+        "files": here.num_fds(),
+        "threads": threading.active_count(),
+        "memory": round(memory, 1),
+    }

@@ -1,0 +1,7 @@
+"""The short form of the claim that connections which come and go leave nothing behind."""
+
+from tests.explorer.churn import churn
+
+
+def test_connections_that_vanish_leave_nothing_behind(inside):
+    churn(inside, connections=12, seconds=6.0, growth=80.0)
