@@ -150,7 +150,8 @@ class Page:
         """A real click in the middle of an element."""
         box = self.get(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            " e.scrollIntoView({block: 'center', behavior: 'instant'}); const b = e.getBoundingClientRect();"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            " const b = e.getBoundingClientRect();"
             " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):

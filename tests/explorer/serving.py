@@ -113,7 +113,9 @@ def hear(socket: ClientConnection, timeout: float = 120) -> tuple[dict[str, Any]
     return unpack(message) if isinstance(message, bytes) else (json.loads(message), {})
 
 
-def watch(socket: ClientConnection, spec: Any, **choices: Any) -> tuple[list[Any], dict[str, Any]]:
+def watch(
+    socket: ClientConnection, spec: Any, heard: Any = lambda: None, **choices: Any
+) -> tuple[list[Any], dict[str, Any]]:
     """Run an experiment to its end: all frames, and the last message."""
     say(socket, type="start", spec=spec, **choices)
     frames = []
@@ -121,6 +123,7 @@ def watch(socket: ClientConnection, spec: Any, **choices: Any) -> tuple[list[Any
         header, arrays = hear(socket)
         if header.get("kind") == "frame":
             frames.append((header, arrays))
+            heard()
             say(socket, type="ack", index=header["index"])
         elif header["type"] in ("finished", "error"):
             return frames, header

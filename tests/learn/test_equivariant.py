@@ -83,7 +83,7 @@ def test_an_even_map_stays_at_its_distance():
     x = configurations(20)
     x = jnp.concatenate([x, -x])[None]
     data = Fits(x, TARGETS["mirror"](x[0])[None, None])
-    errors = data.errors(heads(1, 3, 1, 5, 3, 3), OUTPUTS)[0, :, 0]
+    errors = jax.jit(lambda found: data.errors(found, OUTPUTS))(heads(1, 3, 1, 5, 3, 3))[0, :, 0]
     assert errors[1] == pytest.approx(2.0, abs=1e-12)
     assert errors[0] >= 1 and errors[2] >= 1
 

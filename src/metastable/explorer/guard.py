@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -82,12 +83,20 @@ class Guard:
             return await self.app(scope, receive, send)
         fresh = self.token is not None and self._token_in_query(scope)
 
+        answered = False
+
         async def sealed(message: Any) -> None:
+            nonlocal answered
             if message["type"] == "http.response.start":
+                answered = True
                 message["headers"] = [*message["headers"], *_seal(self.token if fresh else None)]
             await send(message)
 
-        await self.app(scope, _bounded(receive), sealed)
+        try:
+            await self.app(scope, _bounded(receive), sealed)
+        except asyncio.CancelledError:  # the server ends, and does not wait for long answers
+            if not answered:
+                await _answer(send, 503, "The server is closing.")
 
     def _refusal(self, scope: Any, headers: dict[str, str]) -> tuple[int, str]:
         host = headers.get("host", "")

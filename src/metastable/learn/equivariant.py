@@ -5,9 +5,9 @@ every equivariant map of tokens on the sphere is posed as an open problem by Ges
 Polyanskiy and Rigollet, arXiv:2312.10794; this measures it for some maps.
 
 Two things are out of reach for every H, derived here. Scores are even in X = (x_1 … x_n) and values
-odd, so f(−X) = −f(X): in L² of any symmetric law the distance to a map g is at least that to its
-odd part. And f(x, …, x) = Σ_h V_h x is linear, so uniform approximation fails for maps that are
-not linear where all tokens agree. Open is the approximation of odd maps in L².
+odd, so f(−X) = −f(X): in L² of any symmetric law f is at least as far from a map as the size of the
+map's even part. And f(x, …, x) = Σ_h V_h x is linear, so uniform approximation fails for maps that
+are not linear where all tokens agree. Open is the approximation of odd maps in L².
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ __all__ = [
     "respond",
 ]
 
-FLOW = SelfAttention(4.0)  # of the target "flow", up to time 1
 TEST = 2048  # configurations for the error that is reported
 WORDS = {
     "tangent": "projected to the tangent space of the token",
@@ -98,7 +97,7 @@ def respond(y: Float[Array, "b n d"], x: Float[Array, "b n d"], output: str) -> 
 
 def _flowed(x: Array) -> Array:
     def one(x: Array) -> Any:
-        return flow(Points(x), FLOW, 1.0, frames=2).frames[-1].points
+        return flow(Points(x), SelfAttention(4.0), 1.0, frames=2).frames[-1].points
 
     return jax.jit(jax.vmap(one))(x)
 

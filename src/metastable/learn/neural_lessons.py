@@ -17,6 +17,7 @@ from metastable.learn.neural_ode import (
     depth_of,
     features,
     initial_classifier,
+    resize,
     trace,
 )
 from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
@@ -93,11 +94,13 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
     data, held = draw_data(spec.data, spec.seed)
     training, _ = _train(spec, data, held, folder)
     network, parameters = spec.network, training.parameters
+    if training.outcome.name == "interrupted":
+        return Lesson(spec.name or "many layers", _setting(spec, parameters), {}, training.outcome)
     held = Labelled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
     end = features(parameters, x, network, Continuous(1e-11))
     pool = split_neurons(parameters.stages[0], spec.groups)
-    start = jnp.zeros((len(x), network.widths[0])).at[:, : x.shape[1]].set(x)
+    start = resize(x, network.widths[0])
     _, spread = average_and_spread(pool, start, network.horizon)
     variance = network.horizon * jnp.trace(spread, axis1=1, axis2=2)  # of each point, times L
     keys = jax.random.split(jax.random.key(spec.seed), spec.draws)
@@ -105,7 +108,7 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
     euler, noisy, wrong = [], [], []
     for count in spec.layers:
         deep = features(parameters, x, network, Layers(count))
-        euler.append(_distance(deep, end) / size)
+        euler.append(float(jnp.sqrt(jnp.mean(jnp.sum((deep - end) ** 2, axis=1)))) / size)
         answers = deep @ parameters.matrix.T + parameters.offset
         wrong.append(float(jnp.mean(jnp.argmax(answers, axis=1) != held.labels)))
         drawn = jax.vmap(
@@ -215,7 +218,8 @@ def _frames(times: np.ndarray, states: np.ndarray, labels: np.ndarray) -> Frames
 
 def _setting(spec: Classification, parameters: Classifier) -> dict[str, Any]:
     network = spec.network
-    weights = "constant" if network.pieces == 1 else f"{network.pieces} {network.path} a stage"
+    constant = network.pieces == 1 and network.path == "steps"
+    weights = "constant" if constant else f"{network.pieces} {network.path} a stage"
     depth = "flow" if network.layers is None else f"{network.layers} layers a stage"
     return {
         "data": spec.data.kind,
@@ -226,10 +230,6 @@ def _setting(spec: Classification, parameters: Classifier) -> dict[str, Any]:
         f"decay {spec.training.decay:g}",
         "seed": spec.seed,
     }
-
-
-def _distance(one: Any, other: Any) -> float:
-    return float(jnp.sqrt(jnp.mean(jnp.sum((one - other) ** 2, axis=1))))
 
 
 def _slope(layers: np.ndarray, errors: list[float]) -> float:

@@ -82,6 +82,8 @@ def draw_bars(
         ax.tick_params(axis="x", rotation=30)
         for label in ax.get_xticklabels():
             label.set_horizontalalignment("right")
+    if len(series) > 1:
+        ax.margins(y=0.08 * (len(series) + 1))  # room for the names
     return _finished(figure, ax, x, y, caption, len(series))
 
 
@@ -130,7 +132,7 @@ def draw_image(
         ax.plot(
             np.asarray(curve[0]), np.asarray(curve[1]), "--", lw=1.5, color="#d55e00", label=name
         )
-    return _finished(figure, ax, x, y, caption, 2 * len(curves or {}))
+    return _finished(figure, ax, x, y, caption, len(curves or {}), outside=bool(curves))
 
 
 def _colours() -> Any:
@@ -138,10 +140,16 @@ def _colours() -> Any:
         yield from CATEGORIES
 
 
-def _finished(figure: Figure, ax: Any, x: str, y: str, caption: str, named: int) -> Figure:
+def _finished(
+    figure: Figure, ax: Any, x: str, y: str, caption: str, named: int, outside: bool = False
+) -> Figure:
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    if named > 1:
+    if outside or named > 5:
+        # Too many names to stand on the picture: they go under it.
+        where = {"loc": "outside lower center", "ncols": 2 if named > 1 else 1}
+        figure.legend(frameon=False, fontsize=8.5, labelcolor=INK, **where)
+    elif named > 1:
         legend(ax)
     figure.set_label(caption)
     return figure

@@ -110,7 +110,7 @@ def partition_clock(*, tokens: int, many: int, beta: float, horizon: float) -> F
         ),
         judge(
             f"{many} uniform tokens on the circle: Z ≈ c_0(β) = I_0(β), the factor of the clocks",
-            "funk–hecke; THEORY, linear stability",
+            "Funk–Hecke formula, derived here",
             float(i0(beta)),
             float(partition(crowd, beta).mean()),
             relative=0.05,

@@ -85,9 +85,9 @@ export class Controls {
     if (target.id === "to-the-end" && target.checked && !find("hardmax").checked)
       find("merging").checked = true;
     if (target.id === "merging" && !target.checked) find("to-the-end").checked = false;
-    if (target.id === "seed") this.kept.noiseSeed = Number(target.value) || 0;
     this.#arrange();
     try {
+      if (target.id === "seed") this.kept.noiseSeed = seedOf(target);
       this.spec = toSpec(this.#read());
     } catch (error) {
       this.complained(error.message);
@@ -135,7 +135,7 @@ export class Controls {
         kind: find("measure").value,
         tokens,
         dim: whole(find("dim"), "The dimension", 2),
-        seed: whole(find("seed"), "The seed", 0),
+        seed: seedOf(find("seed")),
         clusters: whole(find("planted"), "The number of planted clusters", 1),
         concentration: real(find("concentration"), "The concentration"),
         points: this.kept.points,
@@ -174,6 +174,15 @@ function real(input, name) {
     throw new Error(`${name} must be a number ≥ 0; got “${input.value}”.`);
   }
   return value;
+}
+
+/** Seeds of sweeps have more digits than a JavaScript number holds: those stay text. */
+function seedOf(input) {
+  if (!/^\d{1,19}$/.test(input.value)) {
+    throw new Error(`The seed must be a whole number ≥ 0; got “${input.value}”.`);
+  }
+  const number = Number(input.value);
+  return Number.isSafeInteger(number) ? number : input.value;
 }
 
 function whole(input, name, least) {
