@@ -1,10 +1,13 @@
 """Every entry is complete, and every numbered thing of the documents has one."""
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
+from metastable.comparison.citations import bibliography
+from metastable.reproduce import single_cluster
 from metastable.reproduce.perform import function_of
 from metastable.spec.reproduction import DOCUMENTS, catalogue, load_reproduction
 
@@ -69,3 +72,13 @@ def test_a_bad_entry_is_refused_in_one_line(tmp_path: Path):
     assert "correction" in refused(known="disagree")
     assert "unknown key size" in refused(size=3)
     assert "sizes" in refused(made_by="single_cluster")  # wendel() needs sizes and draws
+
+
+def test_cited_papers_are_in_the_bibliography():
+    folder = Path(single_cluster.__file__).parent
+    cited = set()
+    for module in folder.glob("*.py"):
+        cited |= set(re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z]\w*)", module.read_text("utf-8")))
+    assert "wendel1962problem" in cited and cited <= set(bibliography()), cited - set(
+        bibliography()
+    )

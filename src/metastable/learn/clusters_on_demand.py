@@ -22,7 +22,7 @@ from metastable.sphere import retract, uniform_points
 __all__ = ["Demand", "Heads", "count_clusters", "miss", "success", "train_clusters", "wanted_loss"]
 
 FREE = ("beta", "value", "heads", "layer")
-WEAK = 0.02  # strength of the layer before training
+WEAK = 0.05  # strength of the layer before training
 
 
 class Heads(NamedTuple):
