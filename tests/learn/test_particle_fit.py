@@ -19,7 +19,7 @@ from metastable.learn.particle_fit import (
     stack_states,
 )
 from metastable.measures import uniform
-from metastable.numerics import jnp
+from metastable.numerics import jax, jnp
 from tests.learn.interruption import goes_on_with_the_same_bits, slope_error
 
 DIM, LAYERS = 4, 3
@@ -57,11 +57,10 @@ def test_the_teacher_fits_its_own_states_and_is_found_again():
     assert np.allclose(moves, [-0.4, -0.3, -0.2], atol=5e-3)
 
 
-@pytest.mark.parametrize("family", [Family("low rank", rank=2), Family("identity", rank=1),
-                                    Family("none", own=True, rank=2)])  # fmt: skip
-def test_the_gradient_is_that_of_finite_differences(family):
+def test_the_gradient_is_that_of_finite_differences():
+    family = Family("low rank", own=True, rank=2)
     _, _, states = taught(2)
-    loss = lambda found: prediction_loss(family, found, states)
+    loss = jax.jit(lambda found: prediction_loss(family, found, states))
     assert slope_error(loss, family.first(DIM, LAYERS, 2.0), size=1e-6) < 1e-5
 
 

@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from metastable.cli.inspect import inspect as command
+from metastable.flows import Trajectory
 from metastable.models.inspection import inspect
 from metastable.models.prompts import Prompt
 from metastable.models.study import study
@@ -74,6 +75,8 @@ def test_json_page_and_figures_from_one_command(albert, text, tmp_path):
     ):
         assert said in page
     assert json.loads((out / "inspection.json").read_text()) == told
+    kept = Trajectory.load(out / "trajectory.zarr")
+    assert kept.statistics["words"] == told["words"] and len(kept.frames) == 10
     for (
         name
     ) in "histograms cosines clusters words ranks energies alignment study maps heads".split():

@@ -194,9 +194,9 @@ def classification_loss(
     """The mean loss of a batch (x, labels), plus (decay/2)(‖W‖² + ‖b‖² + mean ‖features‖²).
 
     "cross_entropy", or "squares": half the squared distance of the logits from 0 and 1. With
-    decay on classifier and features, and features free to lie anywhere, every minimum is a full
-    neural collapse (Zhu et al., arXiv:2105.02375, theorem 3.1); decay on the weights of the flow
-    would prefer small motions to collapsed classes.
+    decay on classifier and features, and features free to lie anywhere, every global minimum is a
+    full neural collapse (Zhu et al., arXiv:2105.02375); decay on the weights of the flow would
+    prefer small motions to collapsed classes.
     """
 
     def objective(parameters: Classifier, batch: tuple[Array, Array]) -> Array:

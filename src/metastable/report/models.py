@@ -19,9 +19,9 @@ MOST_HEADS = 40  # rows of the table of heads
 
 
 def report_inspection(found: Inspection, folder: str | Path) -> Path:
-    """Write `report.html`, `figures/` and `inspection.json` into a folder; return the page's path.
+    """Write page, `figures/`, `inspection.json`, `trajectory.zarr` into a folder; return the page.
 
-    The folder must be new or empty.
+    The folder must be new or empty. The explorer plays the trajectory.
     """
     from metastable.flows.progress import Bar
     from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
@@ -35,6 +35,7 @@ def report_inspection(found: Inspection, folder: str | Path) -> Path:
             bar.update(number / len(figures))
     summary = json.dumps(found.to_dict(str(folder)), ensure_ascii=False)
     (folder / "inspection.json").write_text(summary + "\n", encoding="utf-8")
+    found.run.save(folder / "trajectory.zarr")
     told = found.run.statistics
 
     def section(title: str, names: str, *more: Any) -> Section | None:

@@ -31,10 +31,6 @@ def chosen_beta(clusters: int, tokens: int, samples: int = 200) -> tuple[float, 
 
     The maximum over β of P(k) = `count_distribution(β).counts[k]` where mode k dominates, and
     somewhat beyond. Below the first switch, 1.0445, one mode alone grows.
-
-    >>> beta, chance = chosen_beta(3, 1000)
-    >>> 4 < beta < 6.5, 0.7 < chance < 0.95
-    (True, True)
     """
     edges = np.r_[0.3, switch_points(2, clusters + 1)]
     low, high = edges[clusters - 1], edges[clusters]
