@@ -37,7 +37,7 @@ print(f"β = k²/2: {k} clusters in {share:.0%} of fresh starts ({low:.0%} to {h
 # Training
 training = train_clusters(demand, steps=steps, rate=0.05)
 found = training.parameters
-beta, strength = float(np.exp(found.log_beta[0])), float(np.exp(found.log_strength))
+beta, strength = float(np.exp(found.log_beta[0])), abs(float(found.strength))
 print(training)
 print(f"trained: β = {beta:.2f}, v = {float(found.value[0]):.2f}, ε = {strength:.3f}")
 pinning = pinning_strength(beta, k, demand.tokens)
@@ -57,7 +57,7 @@ for shift, counts, colour, name in (
 ):
     shares = [np.mean(counts == number) for number in numbers]
     axes[0, 0].bar(numbers + shift, shares, 0.4, color=colour, label=name)
-axes[0, 0].set(xlabel="clusters at the asked depth", ylabel="share of fresh starts")
+axes[0, 0].set(xlabel="clusters at the asked depth", ylabel="share of fresh starts", ylim=(0, 1.3))
 legend(axes[0, 0], loc="upper left")
 axes[0, 1].plot(training.checks, training.validation, color=CATEGORIES[0], lw=1.6)
 axes[0, 1].set(xlabel="step", ylabel="loss 1 − |μ̂_k|² + Σ |μ̂_j|²")

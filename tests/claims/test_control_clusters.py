@@ -19,6 +19,6 @@ def test_a_trained_field_makes_k_clusters(clusters):
     print(
         f"k = {clusters}: {share:.2f} ({low:.2f} to {high:.2f}), β = "
         f"{float(np.exp(found.log_beta[0])):.2f}, v = {float(found.value[0]):.2f}, ε = "
-        f"{float(np.exp(found.log_strength)):.3f}; counts {np.bincount(counts)}"
+        f"{float(found.strength):.3f}; counts {np.bincount(counts)}"
     )
     assert share >= 0.8

@@ -33,7 +33,7 @@ def test_the_cost_falls_like_one_over_the_horizon_unless_attention_must_be_held_
     cost = np.array(free) * horizons
     print("action × T, free:", cost, "least:", least, "against attention:", held)
     assert np.ptp(cost) < 0.05 * cost.mean() and np.all(cost > 0.98 * least)
-    assert held[-1] > 1.5 * free[-1]
+    assert held[-1] > 1.2 * free[-1]
 
 
 def test_one_control_for_many_prompts_needs_attention_and_oddness_needs_a_bias():

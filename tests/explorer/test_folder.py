@@ -15,6 +15,8 @@ from metastable.explorer.packet import read_recording, unpack
 from metastable.results import run_and_keep
 from metastable.spec.sweep import Sweep
 from metastable.sweep.execute import run_sweep
+from metastable.sweep.plan import plan_sweep
+from metastable.sweep.store import kept_sweep
 
 LAYERS = {"kind": "layers", "step": 0.5}
 SPEC = {
@@ -115,6 +117,12 @@ def test_maps_of_a_sweep_and_the_experiment_behind_a_cell(chosen):
     for index, (beta, tokens) in enumerate((b, n) for b in (1.0, 2.0, 3.0) for n in (4, 6)):
         spec = Folder(chosen).cell("map", index)
         assert (spec["field"]["beta"], spec["measure"]["tokens"]) == (beta, tokens)
-        read_experiment(spec, Limits())
+        # The seed of the cell, of 63 bits, goes to the page as digits and comes back as it was.
+        plan = plan_sweep(kept_sweep(chosen / "map"))
+        place = [plan.values[0].index(beta), plan.values[1].index(tokens), 0]
+        seed = plan.cell(tuple(place)).seed
+        experiment = read_experiment(spec, Limits())
+        assert experiment.measure.seed == experiment.flow.seed == seed
+        assert isinstance(spec["measure"]["seed"], str)
     with pytest.raises(Refused, match="below 6"):
         Folder(chosen).cell("map", 6)

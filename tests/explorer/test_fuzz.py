@@ -76,7 +76,8 @@ def test_malformed_messages_are_answered_with_a_sentence(open_door, caplog):
             assert answer["type"] == "error", message
             assert 0 < len(answer["error"]) < 600 and "Traceback" not in answer["error"]
             assert "\n" not in answer["error"]
-    assert not open_door.workers  # nothing was started
+    pool = open_door.desk.pool
+    assert not pool.idle and pool.busy == 0  # nothing was started
     assert "Traceback" not in caplog.text
 
 

@@ -21,7 +21,7 @@ CASES = {
     },
 }
 STAIRCASE = {
-    "measure": START,
+    "measure": START | {"tokens": 20},
     "field": {"beta": 30.0},
     "flow": {"horizon": "end", "stepper": {"kind": "merging"}, "frames": 41},
 }
@@ -48,7 +48,7 @@ def test_a_staircase_is_watched_to_its_last_cluster():
     plain = run_experiment(experiment, progress=False)
     assert live.run is not None and live.run.outcome.name == "done"
     counts = [moment.tokens.count for moment in seen]
-    assert counts == sorted(counts, reverse=True) and (counts[0], counts[-1]) == (40, 1)
+    assert counts == sorted(counts, reverse=True) and (counts[0], counts[-1]) == (20, 1)
     assert all(len(moment.names) == moment.tokens.count for moment in seen)
     # More looks than `run` takes cut its steps elsewhere; the solution is one, to the tolerance.
     assert len(seen) > len(plain.frames)

@@ -43,7 +43,7 @@ def test_wilsons_interval():
 
 def test_a_strong_layer_makes_its_number_of_clusters():
     demand = Demand(4, tokens=32, free="layer", steps=40)
-    strong = demand.first()._replace(log_strength=jnp.log(0.1))
+    strong = demand.first()._replace(strength=jnp.asarray(0.1))
     assert set(count_clusters(demand, strong, starts=4)) == {4}
 
 

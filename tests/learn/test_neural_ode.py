@@ -48,7 +48,8 @@ def by_hand(stages, network, x):
 def test_flows_against_scipy():
     network = Network(widths=(4,), neurons=5, pieces=2, path="linear")
     parameters = initial_classifier(network, 3, 0)
-    states = trace(parameters, X, network, Continuous(1e-10, frames=2))
+    depth = Continuous(1e-10, frames=2)
+    states = jax.jit(lambda parameters: trace(parameters, X, network, depth))(parameters)
     assert states.shape == (1 + 2 * network.pieces * len(network.widths), 12, max(network.widths))
     expected = by_hand(parameters.stages, network, X)
     assert np.allclose(states[-1, :, : network.widths[-1]], expected, atol=1e-8)
@@ -64,11 +65,13 @@ def test_layers_are_euler_steps_through_all_stages():
         for k in (0, 0, 1, 1):
             a, b, c = (np.asarray(w[k]) for w in parameters.stages[stage])
             x = x + 0.5 * np.tanh(x @ a.T + b) @ c.T
-    states = trace(parameters, X, network)
+    states, found = jax.jit(
+        lambda parameters: (trace(parameters, X, network), logits(parameters, X, network))
+    )(parameters)
     assert states.shape == (9, 12, 3)
     assert np.allclose(states[-1, :, :2], x, atol=1e-13) and np.all(states[-1, :, 2] == 0)
     expected = x @ parameters.matrix.T + parameters.offset
-    assert np.allclose(logits(parameters, X, network), expected, atol=1e-13)
+    assert np.allclose(found, expected, atol=1e-13)
     with pytest.raises(ValueError, match="multiple of the 2 pieces"):
         features(parameters, X, network, Layers(3))
 
@@ -86,10 +89,10 @@ def test_groups_of_neurons_average_to_all_of_them():
     network = Network(widths=(3,), neurons=6, pieces=2)
     weights = initial_classifier(network, 2, 0).stages[0]
     x = resize(X, 3)
-    pool = split_neurons(weights, 3)
+    pool, move = jax.tree.map(np.asarray, split_neurons(weights, 3)), jax.jit(velocity)
     for k in range(2):
-        whole = velocity(Weights(*(w[k] for w in weights)), x)
-        parts = [velocity(Weights(*(w[k, g] for w in pool)), x) for g in range(3)]
+        whole = move(Weights(*(w[k] for w in weights)), x)
+        parts = [move(Weights(*(w[k, g] for w in pool)), x) for g in range(3)]
         assert np.allclose(sum(parts) / 3, whole, atol=1e-13)
     with pytest.raises(ValueError, match="groups must divide"):
         split_neurons(weights, 4)
@@ -101,7 +104,7 @@ def test_layers_drawn_at_random_have_the_predicted_mean_and_covariance():
     parameters = initial_classifier(network, 2, 4)
     pool = split_neurons(parameters.stages[0], 4)
     x, layers = X[:1], 200
-    end, spread = average_and_spread(pool, x, 1.0)
+    end, spread = jax.jit(lambda pool: average_and_spread(pool, x, 1.0))(pool)
     assert np.allclose(end, by_hand(parameters.stages, network, x), atol=1e-8)
     keys = jax.random.split(jax.random.key(0), 4000)
     drawn = jax.jit(jax.vmap(lambda key: resampled_layers(pool, x, 1.0, layers, key)))(keys)[:, 0]

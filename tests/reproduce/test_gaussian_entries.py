@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from metastable.fields import SelfAttention
-from metastable.learn import separation, teacher
+from metastable.learn import separation
 from metastable.reproduce import (
     gaussian_identities,
     gaussian_iterations,
     gaussian_layers,
-    gaussian_learning,
-    in_context,
     matrix_learning,
     spectra,
     universality,
     word_vectors,
 )
 from metastable.theory.matrices import Semicircle
-from metastable.trials import spectra as ensembles
+from metastable.trials import ENSEMBLES, Ensemble
 
 LINE = {"means": [0.7], "deviations": [0.7], "order": 48}
-MAPS = {"tokens": 5, "places": 3, "dim": 2, "heads": 2, "seed": 0}
 GRADIENT = {"dim": 6, "key_dim": 3, "samples": 6, "epochs": 8}
 
 
@@ -38,20 +35,16 @@ def hotter(monkeypatch):
 def test_a_wrong_temperature_is_seen_on_the_line(monkeypatch):
     assert gaussian_identities.gaussian_line(**LINE).as_known("agree")
     hotter(monkeypatch)
-    assert not gaussian_identities.gaussian_line(**LINE).as_known("agree")
-
-
-def test_a_wrong_temperature_is_seen_in_maps_of_measures(monkeypatch):
-    assert in_context.in_context_maps(**MAPS).as_known("agree")
-    hotter(monkeypatch)
-    assert not in_context.in_context_maps(**{**MAPS, "places": 4}).as_known("agree")
+    # Another number of tokens, or the right drift would come from the cache of compilations.
+    found = gaussian_identities.gaussian_line(**{**LINE, "order": 40})
+    assert not found.as_known("agree")
 
 
 def test_a_wrong_law_is_seen_in_spectra(monkeypatch):
     assert spectra.gaussian_spectrum(sizes=[100, 200], seed=0).as_known("agree")
-    one = ensembles.ENSEMBLES["wigner"]
+    one = ENSEMBLES["wigner"]
     wider = {**one.__dict__, "law": lambda n: Semicircle(scale=1.3)}
-    monkeypatch.setitem(ensembles.ENSEMBLES, "wigner", ensembles.Ensemble(**wider))
+    monkeypatch.setitem(ENSEMBLES, "wigner", Ensemble(**wider))
     assert not spectra.gaussian_spectrum(sizes=[100, 200], seed=0).as_known("agree")
 
 
@@ -70,7 +63,7 @@ def test_the_step_at_which_the_truncated_map_fails_is_foretold(monkeypatch):
     assert gaussian_iterations.negative_eigenvalues(seeds=2).as_known("disagree")
     longest = gaussian_iterations.longest_truncated_step
     monkeypatch.setattr(
-        gaussian_iterations, "longest_truncated_step", lambda *given: 1.3 * longest(*given)
+        gaussian_iterations, "longest_truncated_step", lambda *given: 0.7 * longest(*given)
     )
     assert not gaussian_iterations.negative_eigenvalues(seeds=2).as_known("disagree")
 
@@ -82,13 +75,6 @@ def test_a_wrong_gradient_is_told_from_the_right_one(monkeypatch):
         matrix_learning, "_listed", lambda layer, m, data, repaired: listed(layer, m, data, True)
     )
     assert not matrix_learning.listing_gradient(**GRADIENT).as_known("disagree")
-
-
-def test_a_wrong_layer_changes_the_degree_of_the_loss(monkeypatch):
-    settings = {"dim": 8, "key_dim": 4, "samples": 6}
-    assert gaussian_learning.newton_step(**settings).as_known("disagree")
-    monkeypatch.setattr(gaussian_learning, "ExactLayer", teacher.TruncatedLayer)
-    assert not gaussian_learning.newton_step(**settings).as_known("disagree")
 
 
 def test_a_blunt_sigmoid_separates_nothing(monkeypatch):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from metastable.explorer.limits import Refused
+from metastable.explorer.limits import Refused, spec_for_page
 
 __all__ = ["Folder"]
 
@@ -113,7 +113,8 @@ class Folder:
         """The experiment of a cell, by its place in the maps of `sweep`."""
         import numpy as np
 
-        from metastable.spec.sweep import canonical, experiment_with
+        from metastable.spec.sweep import canonical
+        from metastable.sweep.cells import _seeded
         from metastable.sweep.plan import plan_sweep
         from metastable.sweep.status import open_sweep
         from metastable.sweep.store import kept_sweep
@@ -131,12 +132,8 @@ class Folder:
         for dim, k, values in zip(dims, np.unravel_index(index, shape), plan.values, strict=True):
             wanted = data[dim].values[k].item()
             chosen.append([canonical(v) for v in values].index(canonical(wanted)))
-        cell = plan.cell((*chosen, 0))
-        seeds = {"flow.seed": cell.seed % 2**31}
-        if "seed" in _keys(plan.sweep.base):
-            seeds["measure.seed"] = cell.seed % 2**31
-        experiment = experiment_with(plan.sweep.base, seeds | cell.overrides)
-        return experiment.model_dump(mode="json", exclude_none=True)
+        experiment = _seeded(plan.recipe, plan.cell((*chosen, 0)))
+        return spec_for_page(experiment)
 
     def _sweep(self, name: str) -> Path:
         path = self.inside(name)
@@ -162,10 +159,6 @@ def _reading(name: str) -> Iterator[None]:
             f"{name[:80]!r} cannot be read ({type(error).__name__}): it is damaged, or was written "
             "by another version."
         ) from None
-
-
-def _keys(base: dict[str, Any]) -> set[str]:
-    return set(base.get("measure", {}))
 
 
 def _kind(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from metastable.spec import Experiment
 from metastable.spec.measures import Densities
 from metastable.toml import to_toml
 
-__all__ = ["Limits", "Refused", "read_experiment"]
+__all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
 
 
 class Refused(ValueError):
@@ -52,7 +53,7 @@ def read_experiment(tree: Any, limits: Limits) -> Experiment:
     if not isinstance(tree, dict):
         raise Refused(f"spec must be an object; got {type(tree).__name__}.")
     _check_numbers(tree)
-    tree = dict(tree)
+    tree = _with_seeds(tree)
     for section, kind in (("measure", "uniform"), ("field", "self_attention")):
         if isinstance(tree.get(section), dict):
             tree[section] = {"kind": kind, **tree[section]}
@@ -65,6 +66,29 @@ def read_experiment(tree: Any, limits: Limits) -> Experiment:
         raise Refused(f"spec cannot be read: {error}") from None
     _check(experiment, limits)
     return experiment
+
+
+def spec_for_page(experiment: Experiment) -> dict[str, Any]:
+    """An experiment as JSON; seeds too long for JavaScript's numbers are strings of digits."""
+
+    def told(node: Any, key: str = "") -> Any:
+        if isinstance(node, dict):
+            return {k: told(v, k) for k, v in node.items()}
+        if isinstance(node, list):
+            return [told(v) for v in node]
+        return str(node) if key == "seed" and isinstance(node, int) and node > 2**53 else node
+
+    return told(experiment.model_dump(mode="json", exclude_none=True))
+
+
+def _with_seeds(node: Any, key: str = "") -> Any:
+    """A copy of a tree in which seeds written as digits are numbers."""
+    if isinstance(node, dict):
+        return {k: _with_seeds(v, k) for k, v in node.items()}
+    if isinstance(node, list):
+        return [_with_seeds(v) for v in node]
+    digits = key == "seed" and isinstance(node, str) and re.fullmatch(r"[0-9]{1,19}", node)
+    return int(node) if digits else node
 
 
 def _check(experiment: Experiment, limits: Limits) -> None:

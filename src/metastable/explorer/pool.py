@@ -16,7 +16,7 @@ from metastable.explorer.packet import header_of
 
 __all__ = ["Busy", "Pool", "Worker"]
 
-GRACE = 3.0  # seconds for a dropped run to let go before its process is ended
+GRACE = 5.0  # seconds for a dropped run to let go before its process is ended
 SERVED = 100  # runs after which a process is replaced, and with it all it has compiled
 MOST = 256 * 2**20  # bytes of one packet
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.explorer.limits import spec_for_page
 from metastable.explorer.live import Live, Moment, moments_of
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
@@ -33,7 +34,7 @@ def record_run(experiment: Experiment, run: Trajectory, title: str) -> bytes:
     start = run.frames[0]
     head = {
         "kind": "head",
-        "spec": experiment.model_dump(mode="json", exclude_none=True),
+        "spec": spec_for_page(experiment),
         "prediction": predict_experiment(experiment),
         "clock": run.clock,
         "view": view_of(start),

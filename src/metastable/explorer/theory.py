@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 from typing import Any
 
@@ -9,12 +10,15 @@ from metastable.comparison.prediction import Prediction, predict
 from metastable.flows.build import build_start
 from metastable.measures import Points
 from metastable.spec import Experiment
+from metastable.theory.spectrum import exit_time
 
 __all__ = ["DEGREES", "predict_experiment", "view_of"]
 
 DEGREES = 16  # harmonics whose amplitudes are drawn, at most
 # Samples behind the distribution of first clusters; one costs 0.2 ms on the circle, 2 ms on S².
 QUICK, FINE = {2: 200, 3: 24}, 1000
+# Dominant degree on S² up to which that distribution is sampled: its cost grows like the cube.
+FEW_MODES = {False: 10, True: 16}
 
 
 def predict_experiment(experiment: Experiment, fine: bool = False) -> dict[str, Any]:
@@ -31,7 +35,12 @@ def _predict(text: str, fine: bool) -> dict[str, Any]:
     if not measure.on_sphere or measure.dim < 2:
         return known | {"sentences": ["Tokens move in R^d: the theory of the sphere is silent."]}
     samples = FINE if fine else QUICK.get(measure.dim, FINE)
-    found = predict(field, measure.dim, measure.count, samples=samples)
+    found = predict(field, measure.dim)
+    if measure.dim != 3 or (found.dominant_mode or 0) <= FEW_MODES[fine]:
+        found = predict(field, measure.dim, measure.count, samples=samples)
+    elif found.max_rate:
+        exit = exit_time(measure.count, found.max_rate)
+        found = dataclasses.replace(found, tokens=measure.count, exit_time=exit)
     uniform = '"uniform"' in text.partition('"field"')[0]
     rates = None if found.rates is None else found.rates[:DEGREES]
     return known | {

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from metastable.explorer.keep import complete, store, verdicts
+from metastable.explorer.limits import spec_for_page
 from metastable.explorer.live import Live
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
@@ -97,7 +98,7 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
     prediction = predict_experiment(experiment)
     head = {
         "kind": "head",
-        "spec": experiment.model_dump(mode="json", exclude_none=True),
+        "spec": spec_for_page(experiment),
         "prediction": prediction,
         "clock": live.field.clock,
         "view": view_of(live.start),

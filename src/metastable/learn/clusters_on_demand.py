@@ -22,15 +22,18 @@ from metastable.sphere import retract, uniform_points
 __all__ = ["Demand", "Heads", "count_clusters", "miss", "success", "train_clusters", "wanted_loss"]
 
 FREE = ("beta", "value", "heads", "layer")
-WEAK = 0.05  # strength of the layer before training
+WEAK = 0.01  # strength of the layer before training
 
 
 class Heads(NamedTuple):
-    """What is trained: `log_beta` and `value` (H,) of the heads, `log_strength` of the layer."""
+    """What is trained: `log_beta` and `value` (H,) of the heads, `strength` of the layer.
+
+    A strength below zero turns the wells by half their distance.
+    """
 
     log_beta: Any
     value: Any
-    log_strength: Any
+    strength: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Demand:
         beta = self.clusters**2 / 2 if beta is None else checks.positive("beta", beta)
         heads = [0.25, 1.0, 4.0], [-0.1, 1.0, -0.1]
         ratios, values = heads if self.free == "heads" else ([1.0], [1.0])
-        return Heads(jnp.log(beta * jnp.array(ratios)), jnp.array(values), jnp.log(WEAK))
+        return Heads(jnp.log(beta * jnp.array(ratios)), jnp.array(values), jnp.asarray(WEAK))
 
     def field(self, heads: Heads) -> Field:
         """The field; what is not free keeps its value, whatever an optimiser does to it."""
@@ -80,7 +83,7 @@ class Demand:
         attention = SelfAttention(betas[0], value=heads.value[0])
         if self.free == "value":
             return attention
-        return attention + well_layer(jnp.exp(heads.log_strength), self.clusters)
+        return attention + well_layer(heads.strength, self.clusters)
 
 
 def wanted_loss(angles: Any, clusters: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from jaxtyping import Array, Float
 
@@ -91,13 +91,13 @@ class Layers:
 class Continuous:
     """The flow, by Tsit5 with adaptive steps; `frames` states per piece.
 
-    Gradients come from diffrax: "checkpoints" differentiates the steps that were taken, in memory
-    of a logarithm of them; "backsolve" solves the adjoint equation backwards, in constant memory
-    and with an error of the tolerance.
+    Gradients come from diffrax: "checkpoints" differentiates the steps that were taken, some of
+    which it takes again; "backsolve" solves the adjoint equation backwards, in constant memory and
+    with an error of the tolerance.
     """
 
     tolerance: float = 1e-4
-    adjoint: str = "checkpoints"
+    adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
     frames: int = 1
 
     def move(

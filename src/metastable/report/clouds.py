@@ -40,8 +40,9 @@ def draw_cloud(
     dim = points.shape[1]
     flat = np.eye(2, dim) if view is None else view
     shown = points @ flat.T
-    for colour, level in zip(_colours(), planes[1] if planes else (), strict=False):
-        corners = _plane(np.asarray(planes[0], float), level, 2 * reach) @ flat.T
+    functional, levels = planes if planes is not None else (np.zeros(dim), ())
+    for colour, level in zip(CATEGORIES[2:], levels, strict=False):
+        corners = _plane(np.asarray(functional, float), level, 2 * reach) @ flat.T
         if dim == 3:
             ax.add_collection(PolyCollection([corners], facecolors=colour, alpha=0.18, zorder=0))
         else:
@@ -96,7 +97,3 @@ def _plane(functional: np.ndarray, level: float, reach: float) -> np.ndarray:
         return np.array([centre - reach * across[0], centre + reach * across[0]])
     signs = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     return centre + 0.35 * reach * signs @ across
-
-
-def _colours() -> Any:
-    yield from CATEGORIES[2:]

@@ -66,6 +66,8 @@ def draw_chart(chart: Chart) -> Figure:
     ax.set(xlabel=chart.x, ylabel=chart.y, xlim=limits[0], ylim=limits[1])
     if chart.lines:
         legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        for handle in ax.get_legend().legend_handles:  # white shows on the tiles alone
+            handle.set_color(INK)
     figure.set_label(chart.caption)
     return figure
 

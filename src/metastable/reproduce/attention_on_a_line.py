@@ -11,7 +11,7 @@ from metastable.flows import flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import attention_rank
 from metastable.reproduce.finding import Finding, holds
-from metastable.reproduce.rescaled_runs import fitted_slope, last_attention, pure_run
+from metastable.reproduce.rescaled_runs import drop_legends, fitted_slope, last_attention, pure_run
 from metastable.theory.limits import boolean_limit
 
 __all__ = ["attention_line", "boolean_rows", "star_row"]
@@ -56,7 +56,7 @@ def attention_line(*, tokens: int, seed: int, horizon: float) -> Finding:
         f"{tokens} tokens on the line in the rescaled variable: all tend to the two ends.",
         lines=True,
     )
-    paths.axes[0].legend().remove()
+    drop_legends(paths)
     order = np.argsort(x[-1])
     matrix = draw_image(
         last_attention(run)[np.ix_(order, order)][::-1],
@@ -128,7 +128,6 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
     stable backwards: with V = −I pure attention runs back from a late configuration to a prompt.
     """
     from metastable.report.plots import draw_lines
-    from metastable.report.style import legend
 
     a, b = ends
     late = np.concatenate([np.full(left, a), [0.0], np.full(right, b)])
@@ -185,9 +184,7 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
         "itself; dashed, the limit from the balance of forces.",
         theory={f"limit {name}": (times, 0 * times + expected[j]) for name, j in shown.items()},
         lines=True,
-        size=(6.0, 3.1),
     )
-    legend(figure.axes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Finding(rows, {"row": figure})
 
 

@@ -65,7 +65,6 @@ def audit_panels(
     error = lambda size, overlap, *groups: _errors(at[size, overlap], least, groups)
     mine = lambda size, overlap: error(size, overlap, "member", "protected")
     drop = {size: mine(size, low).mean() - mine(size, high).mean() for size in SIZES}
-    member, control = error("complex", high, "member"), error("complex", high, "control")
     unseen, other = error("complex", low, "protected"), error("complex", low, "control")
     wide = lambda a, b: float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
     told = "panels of results"
@@ -74,21 +73,28 @@ def audit_panels(
               f"{told}, below", drop["complex"] > 3 * wide(mine("complex", low),
               mine("complex", high)), "falls by more than 3 standard errors",
               f"{mine('complex', low).mean():.3f} to {mine('complex', high).mean():.3f}"),
-        holds("the complex model replicates what it learned better than the basic one",
-              f"{told}, above", member.mean() < error("basic", high, "member").mean(),
-              f"below {error('basic', high, 'member').mean():.3f}", float(member.mean())),
-        holds("learned texts come out with fewer errors than texts never seen",
-              "Figure 3: G makes M replicate its training set",
-              control.mean() - member.mean() > 3 * wide(member, control),
-              "by more than 3 standard errors",
-              f"{member.mean():.3f} against {control.mean():.3f}"),
+        *(
+            holds(f"learned texts come out with fewer errors than texts never seen, {size} model",
+                  "Figure 3: G makes M replicate its training set",
+                  control.mean() - member.mean() > 3 * wide(member, control),
+                  "by more than 3 standard errors",
+                  f"{member.mean():.3f} against {control.mean():.3f}")
+            for size in SIZES
+            for member, control in [(error(size, high, "member"), error(size, high, "control"))]
+        ),
         holds("protected texts that were not learned are like the controls", "control",
               abs(unseen.mean() - other.mean()) < 3 * wide(unseen, other),
               "within 3 standard errors", f"{unseen.mean():.3f} against {other.mean():.3f}"),
     ]  # fmt: skip
     figure = draw_panels(runs)
-    note = "The document prints no numbers beside its four panels; their order is what is tested."
-    return Finding(rows_found, {"panels": figure}, [note])
+    means = {size: error(size, high, "member").mean() for size in SIZES}
+    notes = [
+        "The document prints no numbers beside its four panels; that overlap lowers the error, in "
+        "models of both sizes, is what is tested.",
+        f"Error on learned texts, shortest prompt: basic model {means['basic']:.3f}, complex model "
+        f"{means['complex']:.3f}.",
+    ]
+    return Finding(rows_found, {"panels": figure}, notes)
 
 
 def _errors(rows: Any, budget: int, groups: tuple[str, ...]) -> np.ndarray:

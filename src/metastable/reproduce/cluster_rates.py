@@ -10,7 +10,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal, uniform
 from metastable.reproduce.finding import Finding, holds
-from metastable.reproduce.rescaled_runs import fitted_slope
+from metastable.reproduce.rescaled_runs import fitted_slope, legend_below
 from metastable.theory.equiangular import equiangular_cosine, equiangular_rate
 from metastable.theory.regimes import single_cluster_theorem
 
@@ -138,7 +138,6 @@ def general_matrices(
 ) -> Finding:
     """Equiangular tokens for other Q, K, V: an exact case, a limit d → ∞, and where it ends."""
     from metastable.report.plots import draw_lines
-    from metastable.report.style import legend
 
     n = tokens
     ones = np.full((n, n), 1 / n)
@@ -203,9 +202,8 @@ def general_matrices(
             "γ at β·tr(QᵀK)/d": (run.times, equiangular_cosine(run.times, tilt * beta, n)),
             "γ at β": (run.times, plain),
         },
-        size=(6.4, 3.1),
     )
-    legend(figure.axes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend_below(figure)
     return Finding(rows, {"cosines": figure})
 
 

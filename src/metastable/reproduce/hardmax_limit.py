@@ -11,7 +11,7 @@ from metastable.measures import Points, gaussian_points
 from metastable.observe import hull, leaders
 from metastable.reproduce.finding import Finding, holds
 from metastable.reproduce.polytopes import positive_query
-from metastable.reproduce.rescaled_runs import fitted_slope, limit_corners, pure_run
+from metastable.reproduce.rescaled_runs import fitted_slope, legend_below, limit_corners, pure_run
 
 __all__ = ["two_time_scales", "vertex_convergence", "vertex_counts"]
 
@@ -19,7 +19,6 @@ __all__ = ["two_time_scales", "vertex_convergence", "vertex_counts"]
 def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
     """When softmax may be replaced by argmax, and what the hull does before and after."""
     from metastable.report.plots import draw_lines
-    from metastable.report.style import legend
 
     gaps, areas, ends = [], [], []
     for seed in range(draws):
@@ -89,7 +88,7 @@ def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
         log="y",
         lines=True,
     )  # fmt: skip
-    legend(figure.axes[0], loc="upper right")
+    legend_below(figure)
     return Finding(rows, {"scales": figure})
 
 
@@ -143,7 +142,6 @@ def vertex_counts(*, sizes: list[list[int]], draws: int, horizon: float) -> Find
 def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon: float) -> Finding:
     """Whether tokens end at vertices, near any prompt; and how unstable other limits are."""
     from metastable.report.plots import draw_lines
-    from metastable.report.style import legend
 
     random = np.random.default_rng(1)
     shares = {size: [] for size in nudges}
@@ -194,9 +192,8 @@ def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon:
         "a side are exceptional.",
         log="y",
         lines=True,
-        size=(5.8, 3.1),
     )
-    legend(figure.axes[0], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend_below(figure)
     return Finding(rows, {"axis": figure}, ["An experiment: nothing is proved here."])
 
 

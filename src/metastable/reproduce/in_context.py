@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -171,7 +172,7 @@ def _heads(random: np.random.Generator, heads: int, keys: int, dim: int) -> list
     return [0.7 * random.normal(size=shape) for shape in shapes]
 
 
-def _written(heads, x, w, at, times, now) -> np.ndarray:
+def _written(heads: Any, x: Any, w: Any, at: Any, times: Any, now: Any) -> np.ndarray:
     """Γ(μ, x, t) as the document defines it, one place and one head at a time."""
     images = np.array(at, float)
     for i, place in enumerate(at):
@@ -181,5 +182,5 @@ def _written(heads, x, w, at, times, now) -> np.ndarray:
     return images
 
 
-def _largest(one, two) -> float:
+def _largest(one: Any, two: Any) -> float:
     return float(np.abs(np.asarray(one) - np.asarray(two)).max())

@@ -12,6 +12,7 @@ from metastable.flows import Trajectory
 from metastable.measures import gaussian_points
 from metastable.reproduce.finding import Finding, holds
 from metastable.reproduce.rescaled_runs import (
+    drop_legends,
     limit_corners,
     pure_run,
     residual_rate,
@@ -69,7 +70,7 @@ def hyperplanes(*, tokens: int, draws: int, ratio: float, turns: float) -> Findi
         lines=True,
     )
     ax = figure.axes[0]
-    ax.legend().remove()
+    drop_legends(figure)
     for level in (0.0, a, b):
         ax.axhline(level, color="#d55e00", ls=":", lw=1.2)
     planes = (geometry.functionals[0], [0.0, a, b])

@@ -65,14 +65,14 @@ def _surrogate(beta: float, times: list[float]) -> tuple[list[Any], dict[str, An
     run = flow(uniform(tokens, dim, seed=0), SelfAttention(beta), times[-1], frames=times)
     exact = equiangular_cosine(times, beta, tokens)
     middle = [float(np.median(pairwise_similarity(x)[0])) for x in run.frames]
-    # Independent directions have cosines of size d^(−1/2); their median over pairs far less.
+    # Independent directions have cosines of size d^(−1/2) = 0.04; their median far smaller ones.
     off = np.abs(np.array(middle) - exact).max()
+    last = similarity(run.frames[-1], delta=0.01).near
     rows = [
         judge(f"surrogate, β = {beta:g}, {tokens} tokens: median cosine against γ_β, worst time",
-              "Theorem 8 (SA clock)", 0.0, float(off), absolute=3 / np.sqrt(dim)),
+              "Theorem 8 (SA clock)", 0.0, float(off), absolute=0.03),
         holds("surrogate: at the end all pairs above 0.99", "Theorem 5",
-              similarity(run.frames[-1], delta=0.01).near > 0.999, "all",
-              similarity(run.frames[-1], delta=0.01).near),
+              last > 0.999, "all", last),
     ]  # fmt: skip
     return rows, {"surrogate": _panels(run, range(len(times)), "t =")}
 
@@ -89,7 +89,7 @@ def _panels(run: Any, shown: Any, word: str) -> Any:
         ax.hist(values, np.linspace(low, 1.02, 60), density=True, color=CATEGORIES[0])
         ax.set_title(f"{word} {run.times[k]:g}")
         ax.set_xlabel("cosine")
-        share = f"≥ 0.99:\n{100 * np.mean(values >= 0.99):.2g} %"
+        share = f"≥ 0.99:\n{100 * np.mean(values >= 0.99):.3g} %"
         ax.text(0.05, 0.95, share, transform=ax.transAxes, va="top", fontsize=7.5, color=INK)
     np.ravel(axes)[0].set_ylabel("density")
     clock = "tied layers" if run.clock == "none" or word == "layer" else f"{run.clock} clock"
@@ -101,7 +101,7 @@ def _panels(run: Any, shown: Any, word: str) -> Any:
 
 
 def neural_control(
-    *, tokens: list[int], dim: int, neurons: int, substeps: int, steps: int
+    *, tokens: list[int], dim: int, neurons: int, substeps: int, steps: int, starved: bool
 ) -> Finding:
     """A neural ODE, w tanh(ax + b) with switched weights, steers tokens to targets at will."""
     from metastable.learn.steering import Plant, steer_tokens
@@ -109,7 +109,7 @@ def neural_control(
     from metastable.report.plots import draw_lines
     from metastable.report.steering import draw_paths
 
-    errors, switches, short, figures = [], [], 0.0, {}
+    errors, switches, figures = [], [], {}
     for count in tokens:
         x, y = (random_tokens(count, dim, seed, False) for seed in (1, 2))
         plant = Plant(dim, attention=False, neurons=neurons, pieces=max(2, -(-count // neurons)),
@@ -117,13 +117,7 @@ def neural_control(
         found = steer_tokens(x, y, plant, steps=steps, progress=False)
         errors.append(float(found.errors.max()))
         switches.append(plant.switches)
-        # ∫|u|² ≥ (distance)²/T for every token, with equality at constant speed.
-        least = float(np.mean(np.sum((x - y) ** 2, axis=1))) / plant.horizon
-        short = max(short, least / found.action)
         figures = {"paths": draw_paths(found, x, y)}
-    lone = Plant(dim, attention=False, neurons=1, pieces=1, on_sphere=False, substeps=substeps)
-    x, y = (random_tokens(tokens[-1], dim, seed, False) for seed in (1, 2))
-    stuck = float(steer_tokens(x, y, lone, steps=steps, progress=False).errors.max())
     rows = [
         holds(f"largest distance from the target, {', '.join(map(str, tokens))} tokens",
               "equation 6, neural ODE; arXiv:2104.05278", max(errors) < 1e-3, "below 0.001",
@@ -131,15 +125,19 @@ def neural_control(
         holds("switches of the control", "O(n) switches suffice",
               all(s <= n for s, n in zip(switches, tokens, strict=True)), "at most one a token",
               ", ".join(map(str, switches))),
-        holds("one neuron without a switch has too few numbers: largest distance",
-              "control with fewer parameters than coordinates", stuck > 1e-2, "stays away", stuck),
-        holds("least possible action over the action used", "shortest paths", short <= 1 + 1e-9,
-              "at most 1", short),
     ]  # fmt: skip
-    figures["errors"] = draw_lines(
-        {"worst token": (tokens, np.maximum(errors, 1e-16))}, "tokens n",
-        "distance from the target", f"Tokens of R^{dim} after {steps} steps of training.", log="y",
-    )  # fmt: skip
+    if starved:
+        lone = Plant(dim, attention=False, neurons=1, pieces=1, on_sphere=False, substeps=substeps)
+        stuck = float(steer_tokens(x, y, lone, steps=steps, progress=False).errors.max())
+        rows.append(
+            holds("one neuron without a switch has too few numbers: largest distance",
+                  "fewer parameters than coordinates", stuck > 1e-2, "stays away", stuck)
+        )  # fmt: skip
+    if len(tokens) > 1:
+        figures["errors"] = draw_lines(
+            {"worst token": (tokens, np.maximum(errors, 1e-16))}, "tokens n",
+            "distance from the target", f"Tokens of R^{dim}, {steps} steps of training.", log="y",
+        )  # fmt: skip
     return Finding(rows, figures)
 
 
@@ -204,4 +202,6 @@ def equivariant_heads(
         caption=f"Random scores, best values; {tokens} tokens on S^{dim - 1}, bars over {seeds} "
         "seeds. The answer 0 has error 1.",
     )  # fmt: skip
+    figure.axes[0].set_xticks(heads, [str(count) for count in heads])
+    figure.axes[0].set_xticks([], minor=True)
     return Finding(rows, {"errors": figure})

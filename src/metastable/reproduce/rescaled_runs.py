@@ -14,8 +14,10 @@ from metastable.observe import attention, clusters, hull, hull_contains
 from metastable.theory.limits import polytope_residual
 
 __all__ = [
+    "drop_legends",
     "fitted_slope",
     "last_attention",
+    "legend_below",
     "limit_corners",
     "pure_run",
     "residual_rate",
@@ -53,6 +55,22 @@ def residual_rate(times: np.ndarray, points: np.ndarray, root: Any, after: float
     worst = np.array([polytope_residual(z, corners, root).max() for z in points])
     late = times >= after
     return -fitted_slope(times[late], np.log(worst[late]))
+
+
+def drop_legends(figure: Any) -> None:
+    """Take the names off a figure whose curves are tokens: there are too many to name."""
+    for shown in [*figure.legends, *(ax.get_legend() for ax in figure.axes)]:
+        if shown is not None:
+            shown.remove()
+
+
+def legend_below(figure: Any) -> None:
+    """Move the names from the picture, where they would hide curves, to below it."""
+    from metastable.report.style import INK
+
+    drop_legends(figure)
+    where = {"loc": "outside lower center", "ncols": 2}
+    figure.legend(frameon=False, fontsize=8.5, labelcolor=INK, **where)
 
 
 def last_attention(run: Trajectory, index: int = -1) -> np.ndarray:

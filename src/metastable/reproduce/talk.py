@@ -1,4 +1,4 @@
-"""The talk on flows of tokens: symmetry, metastable clusters on the sphere, modes, many heads."""
+"""The talk on flows of tokens: symmetric starts, metastable clusters on the sphere, many heads."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ import numpy as np
 
 from metastable.comparison.verdict import judge
 from metastable.fields import MultiHead, SelfAttention
-from metastable.flows import Adaptive, flow
+from metastable.flows import flow
 from metastable.flows.staircase import Merge
-from metastable.measures import Density, Points, uniform
-from metastable.observe import clusters, energy, power
+from metastable.measures import Points, uniform
+from metastable.observe import clusters, energy
 from metastable.observe.basins import find_equilibria
 from metastable.observe.equilibria import Share
 from metastable.reproduce.finding import Finding, holds
-from metastable.theory.bessel import bessel_ratio
+from metastable.reproduce.talk_counts import periodic
 from metastable.theory.pairs import log_merge_time
 from metastable.theory.ring import ring_rates
-from metastable.theory.spectrum import dominant_mode, growth_rates
 
 __all__ = [
-    "growth_of_modes",
-    "periodic_starts",
     "sphere_movie",
     "stable_heads",
     "symmetric_start",
@@ -52,7 +49,7 @@ def symmetric_start(*, beta: float, copies: int, each: int, horizon: float) -> F
     shift = [np.unwrap(_angles(x) - step * q) for x in (pushed, later)]
     size = [np.linalg.norm(s - s.mean()) for s in shift]
     rows = [
-        judge(f"turned by 1/{copies} of the circle, tokens fall on tokens: largest error, all times",
+        judge(f"turned by 1/{copies} of the circle tokens fall on tokens: worst error, any time",
               "symmetric start on the circle", 0.0, float(off), absolute=1e-9),
         holds("clusters at the end", "symmetric start on the circle", count == copies, copies,
               count),
@@ -63,40 +60,6 @@ def symmetric_start(*, beta: float, copies: int, each: int, horizon: float) -> F
               float(math.log(size[1] / size[0]) * fastest), relative=1e-3),
     ]  # fmt: skip
     return Finding(rows, {"angles": draw_angles(run)})
-
-
-def periodic_starts(*, beta: float, tokens: int, copies: list[int], starts: int) -> Finding:
-    """Do exactly k-periodic starts end in exactly k clusters, and do nearly periodic ones?"""
-    from metastable.report.plots import draw_bars
-
-    noises, shares = (0.0, 1e-6, 0.1), {}
-    for noise in noises:
-        for k in copies:
-            counts = []
-            for seed in range(starts):
-                start = periodic(k, tokens // k, noise, seed)
-                run = flow(start, SelfAttention(beta), 40.0, frames=[0.0, 10.0, 20.0, 40.0])
-                counts.append({clusters(x, beta).count for x in run.frames[1:]})
-            shares[k, noise] = Share(sum(k in seen for seen in counts), starts)
-    best = dominant_mode(beta, 2)
-    others = [k for k in copies if k != best]
-    values = lambda noise, which: [shares[k, noise].value for k in which]
-    rows = [
-        judge("share of exactly k-periodic starts that reach exactly k clusters, least over k",
-              "discussion after the talk", 1.0, min(values(0.0, copies)), absolute=0.0),
-        judge("the same with noise of 1e−6 on every token", "discussion after the talk", 1.0,
-              min(values(1e-6, copies)), absolute=0.0),
-        holds(f"with noise of 0.1 the periods other than k = {best} are lost more often",
-              "the dominant mode outgrows the others",
-              np.mean(values(0.1, others)) < 0.75, "below 3/4 on average",
-              float(np.mean(values(0.1, others)))),
-    ]  # fmt: skip
-    figure = draw_bars(
-        copies, {f"noise {noise:g}": values(noise, copies) for noise in noises},
-        "period k of the start", "share that reach k clusters",
-        f"{starts} starts of {tokens} tokens on the circle, β = {beta:g}, at t = 10, 20 or 40 (SA).",
-    )  # fmt: skip
-    return Finding(rows, {"shares": figure})
 
 
 def sphere_movie(*, tokens: int, beta: float, horizon: float, seed: int) -> Finding:
@@ -147,52 +110,6 @@ def sphere_movie(*, tokens: int, beta: float, horizon: float, seed: int) -> Find
     return Finding(rows, {"strip": strip, "staircase": steps}, movies={"sphere": movie})
 
 
-def growth_of_modes(*, betas: list[float], modes: int) -> Finding:
-    """Rates of Fourier modes around uniform, against the eigenvalue on the blackboard."""
-    from metastable.report.plots import draw_lines
-
-    order = np.arange(1, modes + 1)
-    said, right, picked, falls, curves, theory = [], [], [], [], {}, {}
-    for beta in betas:
-        field = SelfAttention(beta, normalized=False)
-        rates = growth_rates(beta, 2, modes, normalized=False)
-        span, seen = 2 / rates.max(), []
-        for k in order:
-            run = flow(Density.mode(2, int(k), 1e-9), field, span, frames=2,
-                       stepper=Adaptive(rtol=1e-12, atol=1e-14))  # fmt: skip
-            first, last = (float(np.sqrt(power(x, int(k))[k])) for x in run.frames)
-            seen.append(math.log(last / first) / span)
-        seen = np.array(seen)
-        printed = bessel_ratio(0, order, beta)
-        # Over the first mode's, where the clock of the board plays no part.
-        said.append(np.abs(printed / printed[0] / (seen / seen[0]) - 1).max())
-        right.append(np.abs(seen / rates - 1).max())
-        picked.append(int(order[seen.argmax()]))
-        falls.append(bool((np.diff(seen / order**2) < 0).all()))
-        curves[f"density flow, β = {beta:g}"] = (order, seen / seen[0])
-        theory[f"k²I_k/I_1, β = {beta:g}"] = (order, rates / rates[0])
-    theory[f"I_k/I_1 as said, β = {betas[0]:g}"] = (
-        order, bessel_ratio(0, order, betas[0]) / bessel_ratio(0, 1, betas[0])
-    )  # fmt: skip
-    wanted = [dominant_mode(beta, 2) for beta in betas]
-    rows = [
-        judge("λ_k/λ_1 = I_k(β)/I_1(β): largest relative error", "eigenvalue on the blackboard",
-              0.0, max(said), absolute=0.01),
-        judge("λ_k = k²I_k(β)/β (USA clock): largest relative error", "Funk–Hecke; derived", 0.0,
-              max(right), absolute=1e-6),
-        holds(f"fastest mode at β = {', '.join(f'{b:g}' for b in betas)}; I_k alone gives 1",
-              "argmax k²I_k(β)", picked == wanted, wanted, picked),
-        holds("λ_k/k² falls with k, as I_k does; Bessel functions of the second kind grow with k",
-              "kind of the Bessel functions", all(falls), "falls",
-              "falls" if all(falls) else "does not fall"),
-    ]  # fmt: skip
-    figure = draw_lines(
-        curves, "mode k", "rate over that of mode 1", "Growth of single modes around uniform.",
-        theory=theory, log="y", size=(5.4, 3.6),
-    )  # fmt: skip
-    return Finding(rows, {"rates": figure})
-
-
 def stable_heads(
     *, tokens: int, dim: int, starts: int, betas: list[float], outputs: list[float]
 ) -> Finding:
@@ -239,14 +156,6 @@ def stable_heads(
         f"{outputs}, and the first alone.",
     )  # fmt: skip
     return Finding(rows, {"ends": figure})
-
-
-def periodic(copies: int, each: int, noise: float, seed: int) -> Points:
-    """Uniform tokens in one of k sectors of the circle, its copies, and noise on each."""
-    random = np.random.default_rng(seed)
-    psi = random.uniform(0, 2 * np.pi, each)
-    angles = np.concatenate([(psi + 2 * np.pi * q) / copies for q in range(copies)])
-    return Points(_unit(angles + noise * random.standard_normal(angles.size)))
 
 
 def _unit(angles: np.ndarray) -> np.ndarray:

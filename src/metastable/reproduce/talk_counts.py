@@ -1,4 +1,4 @@
-"""The talk on how many clusters form: from β by Bessel functions, and by random harmonics on S²."""
+"""The talk on how many clusters form: growth of modes, Bessel functions, harmonics, periods."""
 
 from __future__ import annotations
 
@@ -9,14 +9,69 @@ import numpy as np
 from metastable.comparison.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
-from metastable.measures import Density, uniform
-from metastable.observe import kernel_modes
+from metastable.measures import Density, Points, uniform
+from metastable.observe import clusters, kernel_modes, power
+from metastable.observe.equilibria import Share
 from metastable.reproduce.finding import Finding, holds
 from metastable.reproduce.noise_and_scales import clusters_from_beta
+from metastable.theory.bessel import bessel_ratio
 from metastable.theory.counts import count_distribution, expected_count
 from metastable.theory.spectrum import dominant_mode, exit_time, growth_rates, max_rate
 
-__all__ = ["clusters_by_bessel", "random_harmonics"]
+__all__ = [
+    "clusters_by_bessel",
+    "growth_of_modes",
+    "periodic",
+    "periodic_starts",
+    "random_harmonics",
+]
+
+
+def growth_of_modes(*, betas: list[float], modes: int) -> Finding:
+    """Rates of Fourier modes around uniform, against the eigenvalue on the blackboard."""
+    from metastable.report.plots import draw_lines
+
+    order = np.arange(1, modes + 1)
+    said, right, picked, falls, curves, theory = [], [], [], [], {}, {}
+    for beta in betas:
+        field = SelfAttention(beta, normalized=False)
+        rates = growth_rates(beta, 2, modes, normalized=False)
+        span, seen = 2 / rates.max(), []
+        for k in order:
+            run = flow(Density.mode(2, int(k), 1e-9), field, span, frames=2,
+                       stepper=Adaptive(rtol=1e-12, atol=1e-14))  # fmt: skip
+            first, last = (float(np.sqrt(power(x, int(k))[k])) for x in run.frames)
+            seen.append(math.log(last / first) / span)
+        seen = np.array(seen)
+        printed = bessel_ratio(0, order, beta)
+        # Over the first mode's, where the clock of the board plays no part.
+        said.append(np.abs(printed / printed[0] / (seen / seen[0]) - 1).max())
+        right.append(np.abs(seen / rates - 1).max())
+        picked.append(int(order[seen.argmax()]))
+        falls.append(bool((np.diff(seen / order**2) < 0).all()))
+        curves[f"density flow, β = {beta:g}"] = (order, seen / seen[0])
+        theory[f"k²I_k/I_1, β = {beta:g}"] = (order, rates / rates[0])
+    theory[f"I_k/I_1 as said, β = {betas[0]:g}"] = (
+        order, bessel_ratio(0, order, betas[0]) / bessel_ratio(0, 1, betas[0])
+    )  # fmt: skip
+    wanted = [dominant_mode(beta, 2) for beta in betas]
+    rows = [
+        judge("λ_k/λ_1 = I_k(β)/I_1(β): largest relative error", "eigenvalue on the blackboard",
+              0.0, max(said), absolute=0.01),
+        judge("λ_k = k²I_k(β)/β (USA clock): largest relative error", "Funk–Hecke; derived", 0.0,
+              max(right), absolute=1e-6),
+        holds(f"fastest mode at β = {', '.join(f'{b:g}' for b in betas)}; I_k alone gives 1",
+              "argmax k²I_k(β)", picked == wanted, wanted, picked),
+        holds("λ_k/k² falls with k, as I_k does; Bessel functions of the second kind grow with k",
+              "kind of the Bessel functions", all(falls), "falls",
+              "falls" if all(falls) else "does not fall"),
+    ]  # fmt: skip
+    figure = draw_lines(
+        curves, "mode k", "rate over that of mode 1", "Growth of single modes around uniform.",
+        theory=theory, log="y", size=(5.4, 3.6),
+    )  # fmt: skip
+    figure.axes[0].set_xticks(order)
+    return Finding(rows, {"rates": figure})
 
 
 def clusters_by_bessel(*, betas: list[float], tokens: int, seeds: int) -> Finding:
@@ -85,6 +140,50 @@ def random_harmonics(*, betas: list[float], tokens: int, seeds: int, degree: int
     )  # fmt: skip
     assert last is not None
     return Finding(rows, {"counts": figure, "exit": draw_strip(last, 2)})
+
+
+def periodic_starts(*, beta: float, tokens: int, copies: list[int], starts: int) -> Finding:
+    """Do exactly k-periodic starts end in exactly k clusters, and do nearly periodic ones?"""
+    from metastable.report.plots import draw_bars
+
+    noises, shares = (0.0, 1e-6, 0.1), {}
+    for noise in noises:
+        for k in copies:
+            counts = []
+            for seed in range(starts):
+                start = periodic(k, tokens // k, noise, seed)
+                run = flow(start, SelfAttention(beta), 40.0, frames=[0.0, 10.0, 20.0, 40.0])
+                counts.append({clusters(x, beta).count for x in run.frames[1:]})
+            shares[k, noise] = Share(sum(k in seen for seen in counts), starts)
+    best = dominant_mode(beta, 2)
+    others = [k for k in copies if k != best]
+    values = lambda noise, which: [shares[k, noise].value for k in which]
+    rows = [
+        judge("share of exactly k-periodic starts that reach exactly k clusters, least over k",
+              "discussion after the talk", 1.0, min(values(0.0, copies)), absolute=0.0),
+        judge("the same with noise of 1e−6 on every token", "discussion after the talk", 1.0,
+              min(values(1e-6, copies)), absolute=0.0),
+        holds(f"with noise of 0.1 the periods other than k = {best} are lost more often",
+              "the dominant mode outgrows the others",
+              np.mean(values(0.1, others)) < 0.75, "below 3/4 on average",
+              float(np.mean(values(0.1, others)))),
+    ]  # fmt: skip
+    figure = draw_bars(
+        copies, {f"noise {noise:g}": values(noise, copies) for noise in noises},
+        "period k of the start", "share that reach k clusters",
+        f"{starts} starts of {tokens} tokens on the circle, β = {beta:g}; t = 10, 20 or 40 (SA).",
+    )  # fmt: skip
+    figure.axes[0].set_ylim(0, 1.4)  # room for the legend above full bars
+    return Finding(rows, {"shares": figure})
+
+
+def periodic(copies: int, each: int, noise: float, seed: int) -> Points:
+    """Uniform tokens in one of k sectors of the circle, its copies, and noise on each."""
+    random = np.random.default_rng(seed)
+    psi = random.uniform(0, 2 * np.pi, each)
+    angles = np.concatenate([(psi + 2 * np.pi * q) / copies for q in range(copies)])
+    angles = angles + noise * random.standard_normal(angles.size)
+    return Points(np.stack([np.cos(angles), np.sin(angles)], axis=1))
 
 
 def _growth(beta: float, degree: int) -> tuple[float, float]:

@@ -86,6 +86,7 @@ def residual_layers(
             "predicted, L^(−1/2)": (order, sigma / np.sqrt(order)),
         },
     )  # fmt: skip
+    _name_ticks(figure, depths)
     return Finding(rows, {"errors": figure})
 
 
@@ -126,20 +127,27 @@ def attention_layers(*, tokens: int, beta: float, horizon: float, depths: list[i
             theory={"1/L": (depths, errors[-1] * depths[-1] / np.array(depths))},
         ),
     }  # fmt: skip
+    _name_ticks(figures["errors"], depths)
     return Finding(rows, figures)
 
 
 def two_classes(
-    *, points: int, turns: float, neurons: int, horizon: float, steps: int, decay: float
-) -> Finding:
-    """A neural ODE trained on two spirals: its flow parts the classes and collapses each."""
+    *, points: int, turns: float, neurons: int, horizon: float, layers: int, steps: int,
+    decay: float,
+) -> Finding:  # fmt: skip
+    """A neural ODE trained on two spirals: its flow parts the classes and collapses each.
+
+    With `layers` its Euler steps are trained instead, which compiles faster; 0 is the flow itself.
+    """
     from metastable.report.learning import draw_curves
     from metastable.report.lesson_pictures import animate_frames, draw_frames
 
     spec = Classification(
         kind="classification",
         data=Spirals(points=points, turns=turns),
-        network=Network(widths=(3,), neurons=neurons, horizon=horizon, tolerance=1e-3),
+        network=Network(
+            widths=(3,), neurons=neurons, horizon=horizon, layers=layers or None, tolerance=1e-3
+        ),
         training=Descent(steps=steps, rate=0.02, decay=decay),
     )
     lesson = learn_classes(spec)
@@ -188,6 +196,12 @@ def _error_by_hand(
     end = solve_ivp(motion, (0, horizon), start, rtol=1e-10, atol=1e-11).y[:, -1]
     place, error = end.reshape(2, *x.shape)
     return place, horizon * error
+
+
+def _name_ticks(figure: Any, depths: list[int]) -> None:
+    """Ticks at the depths alone: those between would overlap."""
+    figure.axes[0].set_xticks(depths, [str(depth) for depth in depths])
+    figure.axes[0].set_xticks([], minor=True)
 
 
 def _slope(depths: list[int], errors: list[float]) -> float:

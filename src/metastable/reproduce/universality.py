@@ -26,9 +26,10 @@ def number_of_tokens(
     start = MeasureTransformer.create(dim=1, outputs=3, depth=depth)
     made = train_on_measures(start, tokens=trained, steps=steps, batch=batch, progress=False)
     network = made.parameters
-    result = generalization(network, [trained, *counts], measures=measures)
+    result = generalization(network, sorted([trained, *counts]), measures=measures)
     before = generalization(start, [trained], measures=measures)
-    at, others = result.total[0], result.total[1:]
+    here = result.counts == trained
+    at, others = float(result.total[here][0]), result.total[~here]
     heads = max(layer.query.shape[0] for layer in network.layers)
     width = max(layer.query.shape[2] for layer in network.layers)
     scalars = {layer.query.shape[1] for layer in network.layers}
@@ -47,14 +48,7 @@ def number_of_tokens(
               heads <= 3 and scalars == {1} and width <= 10, "3, 1, 10",
               f"{heads}, {scalars.pop()}, {width}"),
     ]  # fmt: skip
-    figure = draw_generalization(generalization_sorted(result), trained)
-    return Finding(rows, {"errors": figure})
-
-
-def generalization_sorted(result):
-    """The same errors by the number of tokens."""
-    order = np.argsort(result.counts)
-    return type(result)(result.counts[order], result.errors[order])
+    return Finding(rows, {"errors": draw_generalization(result, trained)})
 
 
 def four_layer_network(*, tolerance: float, grid: int) -> Finding:
@@ -127,7 +121,9 @@ def closed_network_classes(*, inputs: int, hidden: int, points: int) -> Finding:
     return Finding(rows, {"differences": figure})
 
 
-def _added(one: SigmoidNetwork, two: SigmoidNetwork, a0: float, a1: float, a2: float):
+def _added(
+    one: SigmoidNetwork, two: SigmoidNetwork, a0: float, a1: float, a2: float
+) -> SigmoidNetwork:
     """One network for a_0 + a_1·one + a_2·two: layers side by side, joined in the last."""
     weights, biases = [np.vstack([one.weights[0], two.weights[0]])], []
     for left, right in zip(one.weights[1:-1], two.weights[1:-1], strict=True):

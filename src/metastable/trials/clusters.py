@@ -114,7 +114,7 @@ def _told(spec: Any, k: int, free: str, found: Heads) -> dict[str, Any]:
     if free != "beta":
         told["v"] = np.asarray(found.value).round(3).tolist()
     if free == "layer":
-        strength = float(np.exp(found.log_strength))
+        strength = abs(float(found.strength))
         told["ε"] = strength
         told["ε/ε_c"] = strength / balanced_strength(betas[0], k)
         told["ε/pinning"] = strength / pinning_strength(betas[0], k, spec.tokens)

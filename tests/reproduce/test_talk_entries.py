@@ -1,0 +1,58 @@
+"""Entries about the talk: errors planted in the solver change verdicts."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import pytest
+
+import metastable as ms
+from metastable.numerics import jax
+from metastable.reproduce.finding import Finding
+from metastable.reproduce.real_models import _surrogate
+from metastable.reproduce.talk import symmetric_start
+from metastable.reproduce.talk_learning import attention_layers
+
+RIGHT = ms.SelfAttention.drift
+
+
+def hotter(self, measure, at, t, sum):
+    return RIGHT(eqx.tree_at(lambda f: f.beta, self, 1.3 * self.beta), measure, at, t, sum)
+
+
+def hurried(self, measure, at, t, sum):
+    return 1.3 * RIGHT(self, measure, at, t, sum)
+
+
+def biased(self, measure, at, t, sum):
+    """A pull that no rotation leaves as it is."""
+    return RIGHT(self, measure, at, t, sum) + 0.05 * jax.numpy.eye(measure.dim)[0]
+
+
+def symmetric():
+    return symmetric_start(beta=5.0, copies=3, each=3, horizon=20.0)
+
+
+ENTRIES = {
+    "not the same in all directions, symmetric start": (symmetric, biased),
+    "β off by 30 %, ring of clusters": (symmetric, hotter),
+    "clock off by 30 %, layers of attention": (
+        lambda: attention_layers(tokens=4, beta=3.0, horizon=2.0, depths=[32, 64]),
+        hurried,
+    ),
+    "β off by 30 %, cosines in high dimension": (
+        lambda: Finding(_surrogate(4.0, [0.0, 4.0, 12.0])[0], {}),
+        hotter,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_planted_error(name, monkeypatch):
+    entry, wrong = ENTRIES[name]
+    assert entry().as_known("agree")
+    monkeypatch.setattr(ms.SelfAttention, "drift", wrong)
+    jax.clear_caches()
+    try:
+        assert not entry().as_known("agree")
+    finally:
+        jax.clear_caches()
