@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -94,19 +96,37 @@ def measure(quick: bool = False) -> dict[str, Any]:
         "summary": [
             f"{TOKENS} tokens: {best['ours']:.1f} pictures/s, bare three.js {best['bare']:.1f}/s: "
             f"{ratio:.2f}×",
-            f"server: {stream['rate']:.1f} frames/s of {TOKENS} tokens",
+            f"server: {stream['rate']:.1f} frames/s of {TOKENS} tokens, "
+            f"{stream['cpu']:.1f} ms of processor each",
         ],
     }
 
 
 def _stream(served: Served, spec: dict[str, Any]) -> dict[str, float]:
-    """Frames a second from the second frame on, in a run whose code is compiled."""
+    """Frames a second from the second frame on, in a run whose code is compiled.
+
+    `cpu` is the milliseconds of processor that server and worker spend on a frame: what the rate
+    would be with nothing else on the machine.
+    """
     with served.socket() as socket:
         watch(socket, spec)
         arrivals: list[float] = []
+        spent = _spent(served)
         frames, _ = watch(socket, spec, heard=lambda: arrivals.append(time.perf_counter()))
+        spent = _spent(served) - spent
     span = arrivals[-1] - arrivals[1]
-    return {"frames": len(frames), "seconds": span, "rate": (len(arrivals) - 2) / span}
+    return {
+        "frames": len(frames),
+        "seconds": span,
+        "rate": (len(arrivals) - 2) / span,
+        "cpu": 1000 * spent / len(frames),
+    }
+
+
+def _spent(served: Served) -> float:
+    server = psutil.Process(served.process.pid)
+    times = [one.cpu_times() for one in (server, *server.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
 
 
 def _rate(page: Page, counter: str, seconds: float) -> float:

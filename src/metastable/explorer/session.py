@@ -17,6 +17,7 @@ from metastable.explorer.shelf import Shelf, Shelved
 __all__ = ["Session"]
 
 CREDIT = 4  # frames in flight
+PATIENCE = 900.0  # seconds a run may wait for its page: paused tabs must not hold every worker
 
 
 class Session:
@@ -61,7 +62,9 @@ class Session:
             self.running = asyncio.create_task(self._run(job))
         elif kind == "ack":
             async with self.room:
-                self.flight = max(0, self.flight - 1)
+                if self.flight > 0:
+                    self.flight -= 1
+                    self.tokens += 1  # an answer that was asked for does not count
                 self.room.notify_all()
         elif kind in ("pause", "resume"):
             async with self.room:
@@ -94,9 +97,13 @@ class Session:
                 free = await self._pass_on(worker, run)
             except (EOFError, ConnectionError):
                 await self._say({"type": "error", "error": "The computation ended unexpectedly."})
+            except TimeoutError:
+                await self._say({"type": "error", "error": "Paused too long: start the run again."})
             finally:
                 self.worker = None
                 self.pool.give_back(worker, free=free)
+        except (WebSocketDisconnect, RuntimeError):
+            return  # the page has gone; `serve` hears of it too
         finally:
             if not run.ended:
                 self.shelf.drop(run.name)
@@ -108,7 +115,7 @@ class Session:
             header, packet = await worker.receive()
             kind = header["kind"]
             if kind == "frame":
-                async with self.room:
+                async with self.room, asyncio.timeout(PATIENCE):
                     await self.room.wait_for(self._has_room)
                     self.flight += 1
                 if self.stopped:

@@ -36,7 +36,9 @@ def random_tokens(count: int, dim: int, seed: int, on_sphere: bool) -> np.ndarra
 
 def learn_steering(spec: Any, folder: Path | None = None) -> Lesson:
     """Carry out a `spec.learning.Steering`: every part is one training, kept in `folder`."""
-    plant = Plant(spec.dim, spec.attention, spec.neurons, 1, 1.0, spec.on_sphere)
+    # Paths in space are longer, and steps must be finer for the adaptive solver to agree.
+    substeps = 8 if spec.on_sphere else 16
+    plant = Plant(spec.dim, spec.attention, spec.neurons, 1, 1.0, spec.on_sphere, substeps=substeps)
     facts: dict[str, Any] = {
         "space": f"S^{spec.dim - 1}" if spec.on_sphere else f"R^{spec.dim}",
         "controls": _controls(plant),

@@ -179,7 +179,7 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
     figure = draw_lines(
         {name: (times, star[:, j]) for name, j in shown.items()},
         "time t (SA clock)",
-        "attention of the bounded token",
+        "attention $P_{ij}(t)$",
         f"Row of stars: the bounded one of {len(late)} tokens looks at a token of each end and at "
         "itself; dashed, the limit from the balance of forces.",
         theory={f"limit {name}": (times, 0 * times + expected[j]) for name, j in shown.items()},

@@ -28,9 +28,9 @@ def attention_formula(*, tokens: int, dim: int, keys: int, heads: int, seed: int
     from metastable.report.plots import draw_bars
 
     random = np.random.default_rng(seed)
-    arrays = _heads(random, heads, keys, dim)
+    query, key, value, output = arrays = _heads(random, heads, keys, dim)
     x = random.normal(size=(tokens, dim))
-    by_sum = np.asarray(MultiHeadAttention(*arrays)(Points(x, on_sphere=False)))
+    by_sum = np.asarray(MultiHeadAttention(query, key, value, output)(Points(x, on_sphere=False)))
     found = {}
     for name, axis in (("softmax of rows, as printed", 1), ("softmax of columns", 0)):
         total = x.T.copy()  # one token a column, as in the document

@@ -126,31 +126,31 @@ def stable_heads(
     }
     counts = {
         name: np.bincount(
-            np.repeat([one.groups.count for one in states], [one.share.hits for one in states]),
+            [one.groups.count for one in states for _ in range(one.share.hits if one.share else 0)],
             minlength=tokens + 1,
         )
         for name, states in found.items()
     }
     share = Share(int(counts["several heads"][2:].sum()), starts)
-    random, far = np.random.default_rng(0), 0.0
+    random, far = np.random.default_rng(0), math.inf
     for one in found["several heads"][:1]:
         x = np.asarray(one.measure.points)
         kicked = x + 0.02 * random.standard_normal(x.shape)
         kicked = Points(kicked / np.linalg.norm(kicked, axis=1, keepdims=True))
         back = np.asarray(flow(kicked, several, 25 / -one.rate, frames=2).frames[-1].points)
-        far = max(far, float(np.abs(back @ back.T - x @ x.T).max()))
-    most = max(np.flatnonzero(counts["several heads"]).max(), 1)
+        far = float(np.abs(back @ back.T - x @ x.T).max())
+    most = int(np.flatnonzero(counts["several heads"]).max(initial=1))
     rows = [
         holds("share of random starts that end in several clusters, several heads",
               "discussion after the talk", share.interval[0] > 0.5, "most of them", repr(share)),
-        judge("the same for one head", "clustering theorem", 0.0,
-              float(counts["one head"][2:].sum() / starts), absolute=0.0),
+        judge("share that end in one cluster, one head", "clustering theorem", 1.0,
+              float(counts["one head"][1] / starts), absolute=0.0),
         judge("its commonest end, kicked by 0.02, comes back: largest error of inner products",
               "locally stable", 0.0, far, absolute=1e-6),
     ]  # fmt: skip
     places = list(range(1, most + 1))
     figure = draw_bars(
-        places, {name: seen[1 : most + 1] / starts for name, seen in counts.items()},
+        places, {name: (seen[1 : most + 1] / starts).tolist() for name, seen in counts.items()},
         "clusters at the end", "share of starts",
         f"{starts} starts of {tokens} tokens on S^{dim - 1}; heads β = {betas} with weights "
         f"{outputs}, and the first alone.",

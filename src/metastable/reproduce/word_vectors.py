@@ -36,7 +36,7 @@ def token_clusters(*, model: str, shuffles: int) -> Finding:
         return _absent("tokens of one kind lie together", "Figure 1.2", model)
     from metastable.report.style import CATEGORIES, legend, new_figure
 
-    words = [(kind, word) for kind, all in KINDS.items() for word in all.split()]
+    words = [(kind, word) for kind, listed in KINDS.items() for word in listed.split()]
     vectors = _rows(network, [word for _, word in words])
     labels = np.array([kind for kind, _ in words])
     share = _nearest(vectors, labels)
@@ -87,7 +87,7 @@ def word_analogies(*, model: str, draws: int) -> Finding:
     steps = vectors[:, 1] - vectors[:, 0]
     seen = _cosines(steps[1:], steps[:1]).mean()
     # Female and male words paired anew would share the direction sought; other words do not.
-    others = _rows(network, [word for all in KINDS.values() for word in all.split()])
+    others = _rows(network, [word for listed in KINDS.values() for word in listed.split()])
     random, chance = np.random.default_rng(0), []
     for _ in range(draws):
         pairs = others[random.permutation(len(others))[: 2 * len(asked)]].reshape(len(asked), 2, -1)
