@@ -21,6 +21,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 	  || echo "no pretrained weights: their tests will be skipped"
 	touch $@
 
+# A browser for the tests of the explorer's page; skipped where it cannot be had.
+.venv/browser: .venv/dev
+	command -v chromium > /dev/null || (apt-get update -qq && apt-get install -y -qq chromium) > /dev/null 2>&1 \
+	  || echo "no browser: the tests of the page will be skipped"
+	touch $@
+
 .venv/docs: .venv/dev
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	touch $@
@@ -30,7 +36,7 @@ demo: .venv/core
 	$(BIN)/python examples/demo.py out/demo
 
 ## Everything that must pass: units, exact systems, properties, docstrings, examples.
-test: .venv/pretrained
+test: .venv/pretrained .venv/browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m 'not claim'
 
 ## Style, types, and the documentation's own build.

@@ -15,13 +15,12 @@ from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.steering import Plant, Steered, push, steer_tokens
 from metastable.learn.steering_measures import (
     amplification,
+    cloud_distance,
     meeting_bound,
     perturbed_errors,
     steer_measure,
 )
-from metastable.measures import Points
 from metastable.numerics import jnp
-from metastable.observe import wasserstein
 
 __all__ = ["learn_steering", "random_tokens"]
 
@@ -191,15 +190,15 @@ def _cloud(spec: Any, plant: Plant, folder: Path | None) -> dict[str, Any]:
             checkpoint=_file(folder, "cloud"),
         )
     )
-    measure = lambda x: Points(np.asarray(x), on_sphere=spec.on_sphere)
+    measure = np.asarray
     carry = lambda x: push(sized, trained.parameters, jnp.asarray(x)[None])[0]
     return {
-        "measures: W₂ before": wasserstein(measure(start), measure(goal)),
-        "measures: W₂ after": wasserstein(measure(carry(start)), measure(goal)),
-        "measures: W₂ after, fresh samples": wasserstein(
+        "measures: W₂ before": cloud_distance(measure(start), measure(goal)),
+        "measures: W₂ after": cloud_distance(measure(carry(start)), measure(goal)),
+        "measures: W₂ after, fresh samples": cloud_distance(
             measure(carry(ends[1][0])), measure(ends[1][1])
         ),
-        "measures: W₂ of two samples of the goal": wasserstein(
+        "measures: W₂ of two samples of the goal": cloud_distance(
             measure(ends[1][1]), measure(ends[2][1])
         ),
     }
