@@ -7,7 +7,6 @@ import pytest
 
 from metastable.learn.particle_fit import (
     Family,
-    fit_linear,
     fit_particles,
     predict_layers,
     predict_linear,
@@ -34,7 +33,7 @@ def test_how_much_of_its_motion_is_self_attention():
     stay = np.asarray(squared_errors(held.tokens[:, :-1], held))
     errors = {
         "linear": np.asarray(
-            squared_errors(predict_linear(*fit_linear(training, particles.RIDGE), held), held)
+            squared_errors(predict_linear(*particles.best_linear(training), held), held)
         )
     }
     for name in ("attention, V = I", "attention, V low rank", "no attention, low rank",

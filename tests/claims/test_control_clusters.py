@@ -10,10 +10,13 @@ pytestmark = pytest.mark.claim
 
 @pytest.mark.parametrize("clusters", [2, 3, 4, 5, 6])
 def test_a_trained_field_makes_k_clusters(clusters):
-    """β, V = vI and a feed-forward layer of k wells; 50 starts that training never saw."""
+    """β, V = vI and a feed-forward layer of k wells.
+
+    The 100 starts were seen neither by training nor when its settings were chosen.
+    """
     demand = Demand(clusters, free="layer")
     training = train_clusters(demand, steps=30, progress=False)
-    counts = count_clusters(demand, training.parameters, starts=50)
+    counts = count_clusters(demand, training.parameters, starts=100, seed=7)
     share, low, high = success(counts, clusters)
     found = training.parameters
     print(

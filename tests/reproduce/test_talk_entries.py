@@ -9,7 +9,6 @@ import metastable as ms
 from metastable.numerics import jax
 from metastable.reproduce.finding import Finding
 from metastable.reproduce.real_models import _surrogate
-from metastable.reproduce.talk import symmetric_start
 from metastable.reproduce.talk_learning import attention_layers
 
 RIGHT = ms.SelfAttention.drift
@@ -24,10 +23,6 @@ def hurried(self, measure, at, t, sum):
 
 
 ENTRIES = {
-    "β off by 30 %, ring of clusters": (
-        lambda: symmetric_start(beta=5.0, copies=3, each=1, horizon=1.0),
-        hotter,
-    ),
     "clock off by 30 %, layers of attention": (
         lambda: attention_layers(tokens=4, beta=3.0, horizon=2.0, depths=[32, 64]),
         hurried,

@@ -38,7 +38,8 @@ def explore(
     for package in ("fastapi", "uvicorn", "websockets"):
         if find_spec(package) is None:
             raise ValueError(
-                f"explore needs the package {package}: install the extra [explorer], as README says."
+                f"explore needs the package {package}: install the extra [explorer], "
+                "as README says."
             )
     from metastable.explorer.serve import serve
 

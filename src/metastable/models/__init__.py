@@ -81,7 +81,8 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").startswith("metastable"):
             raise
         raise ModuleNotFoundError(
-            f"metastable.models.{name} needs {error.name}: install the extra [models], as README says.",
+            f"metastable.models.{name} needs {error.name}: install the extra [models], "
+            "as README says.",
             name=error.name,
         ) from None
     value = getattr(module, name)

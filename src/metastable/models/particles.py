@@ -28,9 +28,9 @@ from metastable.learn.particle_fit import (
 from metastable.models.capture import capture
 from metastable.models.folder import load
 
-__all__ = ["Explained", "capture_states", "explained", "learn_particles"]
+__all__ = ["Explained", "best_linear", "capture_states", "explained", "learn_particles"]
 
-RIDGE = 0.1  # of the linear map; chosen on the training prompts of the ALBERT
+RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of the linear map, one of which the training prompts choose
 FAMILIES = {
     "mean of the tokens, V scalar": Family("scalar", beta=0.0),
     "attention, V = I": Family("identity"),
@@ -63,6 +63,19 @@ def capture_states(source: Any, prompts: Sequence[str], progress: bool | None = 
     return stack_states(runs)
 
 
+def best_linear(training: States) -> tuple[np.ndarray, np.ndarray]:
+    """`fit_linear` with the ridge that serves the last third of the training prompts best."""
+    cut = max(1, 2 * len(training.tokens) // 3)
+    first, rest = (States(*(x[part] for x in training)) for part in (slice(cut), slice(cut, None)))
+    if len(rest.tokens) == 0:
+        return fit_linear(training, RIDGES[1])
+
+    def miss(ridge: float) -> float:
+        return float(np.mean(squared_errors(predict_linear(*fit_linear(first, ridge), rest), rest)))
+
+    return fit_linear(training, min(RIDGES, key=miss))
+
+
 def explained(
     errors: Any, baseline: Any, other: Any = None, draws: int = 4000, seed: int = 0
 ) -> Explained:
@@ -83,7 +96,7 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
     training = capture_states(spec.model, spec.prompts[: spec.training])
     held = capture_states(spec.model, spec.prompts[spec.training :])
     stay = np.asarray(squared_errors(held.tokens[:, :-1], held))
-    M, clock = fit_linear(training, RIDGE)
+    M, clock = best_linear(training)
     errors = {
         "linear map, full rank": np.asarray(squared_errors(predict_linear(M, clock, held), held))
     }

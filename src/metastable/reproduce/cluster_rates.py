@@ -28,23 +28,24 @@ def exponential_rate(*, tokens: int, dim: int, beta: float, draws: int) -> Findi
     cases = {
         "SA": (SelfAttention(beta, turn, turn), 9.0),
         "SA, random Q and K": (SelfAttention(beta, free, turn), 9.0),
-        "USA": (SelfAttention(beta, turn, turn, normalized=False), 9.0 * np.exp(-beta)),
+        "USA": (SelfAttention(beta, turn, turn, normalized=False), 9.0 * np.exp(-beta) + 2.0),
     }
     curves, rates, below = {}, {}, True
     for name, (field, horizon) in cases.items():
         rates[name] = []
+        want = float(np.exp(beta)) if name == "USA" else 1.0
         for seed in range(draws):
             run = flow(uniform(tokens, dim, seed), field, horizon * 2, frames=81)
             centre = run.points[-1].mean(axis=0)
             apart = np.linalg.norm(run.points - centre / np.linalg.norm(centre), axis=2).max(axis=1)
-            # The end of the run stands for x*: stay well before it.
-            late = (run.times > 0.9 * horizon) & (run.times < 1.4 * horizon)
+            # The end of the run stands for x*, and the start may take its time: fit in between.
+            early = apart > 1e-7
+            late = early & (apart < 1e-3)
             rate = -fitted_slope(run.times[late], np.log(apart[late]))
             rates[name].append(rate)
-            early = run.times <= 1.4 * horizon
             constant = (apart * np.exp(0.9 * rate * run.times))[early].max()
             below &= bool(rate > 0 and constant < 1e3)
-        curves[name] = (run.times[early] / horizon, apart[early])
+        curves[name] = (run.times[early] * want, apart[early])
     far = lambda name, want: max(rates[name], key=lambda rate: abs(rate - want))
     rows = [
         holds(
@@ -65,12 +66,10 @@ def exponential_rate(*, tokens: int, dim: int, beta: float, draws: int) -> Findi
         )  # fmt: skip
     figure = draw_lines(
         curves,
-        "time in units of 9/λ (own clock of each)",
+        "time λt (own clock of each)",
         "largest ‖x_i − x*‖",
         f"{tokens} random tokens in dimension {dim}, β = {beta:g}, on their way to one point.",
-        theory={
-            "$e^{-\\lambda t}$": (np.linspace(0, 1.4, 50), np.exp(-9 * np.linspace(0, 1.4, 50)))
-        },
+        theory={"$e^{-\\lambda t}$": (np.linspace(0, 16, 50), np.exp(-np.linspace(0, 16, 50)))},
         log="y",
         lines=True,
     )

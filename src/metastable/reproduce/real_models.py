@@ -47,7 +47,7 @@ def layer_similarities(
               "text at Figure 15: a long metastable phase, few clusters",
               np.mean(cosines < 0.9) > 0.5, "most pairs", float(np.mean(cosines < 0.9))),
         holds("the same network before training is one point there: share of pairs above 0.99",
-              "control", control > 0.99, "all pairs", float(control)),
+              "control", control > 0.99, "all pairs", round(float(control), 6)),
         *surrogate,
     ]  # fmt: skip
     figures = {"layers": _panels(run, shown, "layer"), **figures}
