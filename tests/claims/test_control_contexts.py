@@ -64,8 +64,8 @@ def test_one_control_for_many_prompts_needs_attention_and_oddness_needs_a_bias()
 def test_a_measure_is_carried_to_a_measure(on_sphere=True):
     """One cloud to two: W_2 falls near that of two samples of the goal, on fresh samples too."""
     plant = Plant(3, neurons=6, pieces=3, substeps=4, on_sphere=on_sphere)
-    (start, goal), (fresh, again), (_, third) = (blobs(48, 3, on_sphere, s) for s in range(3))
-    found = steer_measure(start, goal, plant, steps=40, progress=False)
+    (start, goal), (fresh, again), (_, third) = (blobs(160, 3, on_sphere, s) for s in range(3))
+    found = steer_measure(start, goal, plant, steps=150, progress=False)
     measure = np.asarray
     carry = lambda x: measure(push(plant, found.parameters, jnp.asarray(x)[None])[0])
     before = cloud_distance(measure(start), measure(goal))
