@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = "circle sphere dense crossover ensemble memory gpu gaussian density".split()
+NAMES = "circle sphere dense crossover ensemble memory gpu gaussian density explorer".split()
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ def neural_control(
     errors, switches, figures = [], [], {}
     for count in tokens:
         x, y = (random_tokens(count, dim, seed, False) for seed in (1, 2))
-        plant = Plant(dim, attention=False, neurons=neurons, pieces=max(2, -(-count // neurons)),
+        plant = Plant(dim, attention=False, neurons=neurons, pieces=max(2, count // 2),
                       on_sphere=False, substeps=substeps)  # fmt: skip
         found = steer_tokens(x, y, plant, steps=steps, progress=False)
         errors.append(float(found.errors.max()))
