@@ -1,6 +1,6 @@
 """Rewrite the tables of ARCHITECTURE.md from the first lines of the modules.
 
-    python docs/architecture.py
+python docs/architecture.py
 """
 
 from __future__ import annotations

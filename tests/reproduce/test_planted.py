@@ -13,7 +13,6 @@ from metastable.reproduce.energies import (
     unnormalised_gradient,
     weighted_gradient,
 )
-from metastable.reproduce.mean_field import tokens_and_density
 from metastable.reproduce.single_cluster import orthogonal_tokens
 
 DRIFT = ms.SelfAttention.drift
@@ -42,7 +41,6 @@ CASES = {
     "weighted gradient": (hotter, lambda: weighted_gradient(tokens=6, dim=3, betas=[2.0])),
     "heads": (hotter, lambda: many_heads(tokens=6, dim=4, beta=2.0, heads=2)),
     "permutations": (leaning, lambda: permutations(tokens=6, dim=3, beta=2.0, horizon=1.0)),
-    "mean field": (hurried, lambda: tokens_and_density(beta=5.0, tokens=[200, 3000], seeds=6)),
 }
 
 

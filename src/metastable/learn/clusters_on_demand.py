@@ -66,7 +66,7 @@ class Demand:
 
     def first(self, beta: float | None = None) -> Heads:
         """Where training starts: `beta`, by default k²/2, the linear theory's round figure."""
-        beta = self.clusters**2 / 2 if beta is None else checks.positive("beta", beta)
+        beta = float(self.clusters**2 / 2 if beta is None else checks.positive("beta", beta))
         heads = [0.25, 1.0, 4.0], [-0.1, 1.0, -0.1]
         ratios, values = heads if self.free == "heads" else ([1.0], [1.0])
         return Heads(jnp.log(beta * jnp.array(ratios)), jnp.array(values), jnp.asarray(WEAK))

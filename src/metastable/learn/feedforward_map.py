@@ -77,22 +77,22 @@ def map_feedforward(
     nothing; up to ε_c it moves the clusters of attention; above, clusters are those of the layer
     (`theory.perturbation`).
     """
-    betas, strengths = np.asarray(betas, float), np.asarray(strengths, float)
-    shape = len(betas), len(strengths)
+    hot, strong = np.asarray(betas, float), np.asarray(strengths, float)
+    shape = len(hot), len(strong)
     counts, aligned, order = (np.full(shape, np.nan) for _ in range(3))
-    alone = np.full(len(betas), np.nan)
+    alone = np.full(len(hot), np.nan)
     start = _starts(tokens, starts, seed)
     # One rate for the whole map, or every cell would be compiled anew.
-    rate = float(2 ** np.ceil(np.log2(1 + 1.5 * wells**2 * strengths.max())))
+    rate = float(2 ** np.ceil(np.log2(1 + 1.5 * wells**2 * strong.max())))
     done = True
     with Bar("feed-forward map", progress) as bar:
         try:
             for cell in range(shape[0] * (shape[1] + 1)):
                 i, j = divmod(cell, shape[1] + 1)
-                strength = 0.0 if j == 0 else float(strengths[j - 1])
-                field = SelfAttention(float(betas[i])) + well_layer(strength, wells)
+                strength = 0.0 if j == 0 else float(strong[j - 1])
+                field = SelfAttention(float(hot[i])) + well_layer(strength, wells)
                 ends = _ends(field, start, horizon, rate)
-                found = np.mean([int(kernel_modes(Points(x), float(betas[i]))) for x in ends])
+                found = np.mean([int(kernel_modes(Points(x), float(hot[i]))) for x in ends])
                 if j == 0:
                     alone[i] = found
                     continue
@@ -102,7 +102,7 @@ def map_feedforward(
                 bar.update((cell + 1) / (shape[0] * (shape[1] + 1)))
         except KeyboardInterrupt:
             done = False
-    return FeedForwardMap(wells, betas, strengths, counts, alone, aligned, order, done)
+    return FeedForwardMap(wells, hot, strong, counts, alone, aligned, order, done)
 
 
 def spread_of_cluster(

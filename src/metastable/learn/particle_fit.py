@@ -227,8 +227,8 @@ def fit_linear(
     grams = [a.T @ a for a in x[:-1]]
     crosses = [g.T @ a for g, a in zip(goals, x, strict=False)]
     for _ in range(rounds):
-        gram = sum(t * t * g for t, g in zip(tau, grams, strict=True))
-        cross = sum(t * c for t, c in zip(tau, crosses, strict=True))
+        gram = np.sum([t * t * g for t, g in zip(tau, grams, strict=True)], axis=0)
+        cross = np.sum([t * c for t, c in zip(tau, crosses, strict=True)], axis=0)
         damp = ridge * np.trace(gram) / len(gram) * np.eye(len(gram))
         M = np.linalg.solve(gram + damp, cross.T).T
         tau = np.array(

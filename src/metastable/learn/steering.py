@@ -220,7 +220,7 @@ def steer_tokens(
             f"targets must hold one place per token, shape {prompts.shape}; got {targets.shape}."
         )
     checks.nonnegative("effort", effort)
-    miss = lambda controls, data: residuals(plant, controls, *data, effort)
+    miss = lambda controls, data: residuals(plant, controls, data[0], data[1], effort)
     if effort:
         method = LeastSquares(miss, optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10))
     else:

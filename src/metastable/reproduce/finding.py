@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metastable.comparison.verdict import AGREE, DISAGREE, Verdict
+from metastable.comparison.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,13 +43,15 @@ class Finding:
     def as_known(self, known: str) -> bool:
         """Whether the claim came out as we know it does, and everything below it agrees.
 
+        A claim that cannot be told here (weights that are not installed) is no surprise.
+
         >>> row = lambda verdict: Verdict("", "", 1, 1, "", verdict)
         >>> wrong, right = row("disagree"), row("agree")
         >>> [Finding([wrong, one], {}).as_known("disagree") for one in (right, wrong)]
         [True, False]
         """
         below = [row.verdict for row in self.rows[1:]]
-        return self.rows[0].verdict == known and DISAGREE not in below
+        return self.rows[0].verdict in (known, NOT_APPLICABLE) and DISAGREE not in below
 
 
 def holds(

@@ -77,7 +77,10 @@ def clusters_from_beta(*, betas: list[float], tokens: int, seeds: int) -> Findin
         places = list(range(1, most))
         figures[f"beta{beta:g}"] = draw_bars(
             places,
-            {"predicted": [foretold.counts.get(k, 0.0) for k in places], "seen": seen[1:most]},
+            {
+                "predicted": [foretold.counts.get(k, 0.0) for k in places],
+                "seen": seen[1:most].tolist(),
+            },
             "clusters at exit", "share",
             f"β = {beta:g}: {seeds} starts of {tokens} tokens; dominant mode "
             f"{dominant_mode(beta, 2)}.",

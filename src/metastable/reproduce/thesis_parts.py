@@ -15,24 +15,28 @@ __all__ = ["feedforward_network", "thesis_architecture"]
 
 def thesis_architecture(*, width: int, heads: int, layers: int, hidden: int) -> Finding:
     """Our encoder and decoder against torch.nn's with the same weights, and what they must do."""
-    from metastable.models.parity import compare_with_torch
+    from metastable.models.parity import transformer_beside
     from metastable.report.plots import draw_image
 
-    found = compare_with_torch(width, heads, layers, hidden)
+    both = transformer_beside(width, heads, layers, hidden)
+    maps = [*both.masked, *both.cross, *both.encoder]
+    far = lambda x, y: float(np.abs(x - y).max())
     rows = [
         judge(f"output probabilities of {layers} + {layers} layers against torch.nn, same weights",
-              "Figure 1.1; vaswani2017attention", 0.0, found.output, absolute=1e-10),
-        judge("the encoder alone", "Figure 1.1, left", 0.0, found.memory, absolute=1e-10),
+              "Figure 1.1; vaswani2017attention", 0.0, far(both.ours, both.theirs),
+              absolute=1e-10),
+        judge("the encoder alone", "Figure 1.1, left", 0.0, far(both.memory, both.their_memory),
+              absolute=1e-10),
         judge("output probabilities sum to one: largest error", "Figure 1.1, top", 0.0,
-              found.total, absolute=1e-12),
-        judge("the last target id changes nothing before it", "masked attention", 0.0, found.leak,
-              absolute=1e-12),
+              far(np.exp(both.ours).sum(axis=-1), 1.0), absolute=1e-12),
+        judge("the last target id changes nothing before it", "masked attention", 0.0,
+              far(both.other_last[:, :-1], both.ours[:, :-1]), absolute=1e-12),
         holds("attention maps: self and cross in the decoder, self in the encoder, rows sum to one",
-              "Figure 1.1, modules", len(found.maps) == 3 * layers
-              and all(np.abs(m.sum(axis=-1) - 1).max() < 1e-12 for m in found.maps),
-              f"{3 * layers} maps", f"{len(found.maps)} maps"),
+              "Figure 1.1, modules", len(maps) == 3 * layers
+              and all(np.abs(m.sum(axis=-1) - 1).max() < 1e-12 for m in maps),
+              f"{3 * layers} maps", f"{len(maps)} maps"),
     ]  # fmt: skip
-    shown = found.maps[layers - 1][0, 0]
+    shown = both.masked[-1][0, 0]
     count = len(shown)
     figure = draw_image(
         shown[::-1], (0.5, count + 0.5, count + 0.5, 0.5), "place looked at", "place that looks",

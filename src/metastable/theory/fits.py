@@ -74,7 +74,7 @@ def fit_scale(values: np.ndarray, law: Law) -> tuple[Law, float]:
     logs = math.log(spread / median) + np.linspace(-0.7, 0.7, 57)
     best = int(np.argmin([distance(log) for log in logs]))
     bounds = logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)]
-    found = minimize_scalar(distance, bounds=bounds, method="bounded", options={"xatol": 1e-7})
+    found: Any = minimize_scalar(distance, bounds=bounds, method="bounded", options={"xatol": 1e-7})
     log = min(float(found.x), float(logs[best]), key=distance)
     return unit.scaled(math.exp(log)), distance(log)
 

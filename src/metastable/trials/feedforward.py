@@ -25,7 +25,7 @@ NAME = "feed-forward against attention"
 
 def learn_feedforward(spec: Any, folder: Path | None = None) -> Lesson:
     """Carry out a `spec.learning.FeedForwardMap`."""
-    strengths = np.geomspace(*spec.strengths, spec.points)
+    strengths = np.geomspace(spec.strengths[0], spec.strengths[1], spec.points)
     found = map_feedforward(
         spec.betas,
         strengths,
