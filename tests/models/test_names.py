@@ -32,6 +32,6 @@ def test_without_pytorch_one_line_says_what_to_install(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(vars(models), "Greedy", raising=False)
-    said = r"metastable.models.Greedy needs torch: pip install 'metastable\[models\]'."
+    said = r"metastable.models.Greedy needs torch: install the extra \[models\], as README says."
     with pytest.raises(ModuleNotFoundError, match=said):
         _ = models.Greedy
