@@ -26,8 +26,8 @@ def exponential_rate(*, tokens: int, dim: int, beta: float, draws: int) -> Findi
     free = random.normal(size=(dim, dim)) / np.sqrt(dim)
     law = lambda normalized: single_cluster_theorem(tokens, dim, beta, normalized=normalized)
     cases = {
-        "SA": (SelfAttention(beta, turn, turn), 9.0),
-        "SA, random Q and K": (SelfAttention(beta, free, turn), 9.0),
+        "SA": (SelfAttention(beta, turn, turn), 12.0),
+        "SA, random Q and K": (SelfAttention(beta, free, turn), 12.0),
         "USA": (SelfAttention(beta, turn, turn, normalized=False), 9.0 * np.exp(-beta) + 2.0),
     }
     curves, rates, below = {}, {}, True
