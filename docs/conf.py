@@ -11,6 +11,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 html_theme = "furo"
 html_title = f"Metastable {release}"
 exclude_patterns = ["_build"]
+myst_enable_extensions = ["attrs_inline"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_class_signature = "separated"

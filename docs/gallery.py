@@ -81,6 +81,7 @@ def _section(folder: Path, one: dict) -> str:
     for each in one["figures"]:
         parts.append(
             f"![{_cell(each['caption'])}]({_picture(folder / one['name'] / each['file'])})"
+            "{width=420px}"
         )
     parts += one["notes"]
     parts.append(f"`metastable reproduce {one['name']}`")

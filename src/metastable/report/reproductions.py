@@ -56,7 +56,7 @@ def _row(one: Record, number: int) -> dict[str, Any]:
         "entry": Noted(one["title"], ", ".join(one["places"]), f"#section-{number}"),
         "verdict": one["verdict"],
         "expected": one["expected"],
-        "observed": Noted(one["observed"], "the document errs; see below" if known else ""),
+        "observed": Noted(one["observed"], "known; the reason is below" if known else ""),
         "seconds": round(one["seconds"], 1),
     }
 
