@@ -63,7 +63,13 @@ def main() -> None:
     _send(out, pack({"kind": "ready"}))
     for line in sys.stdin:
         signals.clear()
-        job = json.loads(line)
+        try:
+            job = json.loads(line)
+        except ValueError:
+            # A signal for the run before can cut the line short: the page is told to ask again.
+            _send(out, pack({"kind": "error", "error": "The request was lost: start again."}))
+            _send(out, pack({"kind": "free"}))
+            continue
         try:
             _serve(job, out, signals)
         except Dropped:
