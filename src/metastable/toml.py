@@ -1,11 +1,23 @@
-"""Writing TOML; reading it is in the standard library."""
+"""TOML: written by us, read by the standard library, with complaints of one line."""
 
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
-__all__ = ["to_toml"]
+__all__ = ["read_toml", "to_toml"]
+
+
+def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
+    """The tree of a file, called `name` in complaints, which are a `ValueError` of one line."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name} must be a readable TOML file; got {path} ({error}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{name} must be valid TOML; {path}: {error}.") from None
 
 
 def to_toml(tree: dict[str, Any]) -> str:

@@ -15,7 +15,8 @@ from tests.explorer.serving import Inside
 if __name__ == "__main__":
     server = Inside(runs=2)
     try:
-        churn(server, connections=50, seconds=60.0, growth=30.0)
+        left = churn(server, connections=50, seconds=60.0, growth=30.0)
+        assert not left, left
     finally:
         server.stop()
 """

@@ -14,6 +14,7 @@ import pytest
 from metastable.learn.build import run_lesson
 from metastable.results import learn_and_keep
 from metastable.spec.learning import load_lesson
+from tests.learn.small_lesson import SPEC, spec_file
 
 pytestmark = pytest.mark.claim
 
@@ -24,30 +25,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from metastable.cli import main
 main()
 """
-
-SPEC = """
-kind = "classification"
-name = "a small one"
-
-[data]
-kind = "spirals"
-points = 60
-turns = 0.5
-
-[network]
-neurons = 4
-layers = 4
-
-[training]
-steps = 40000
-batch = 20
-"""
-
-
-def spec_file(tmp_path, text=SPEC):
-    file = tmp_path / "spec.toml"
-    file.write_text(text)
-    return file
 
 
 def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):

@@ -4,4 +4,4 @@ from tests.explorer.churn import churn
 
 
 def test_connections_that_vanish_leave_nothing_behind(inside):
-    churn(inside, connections=8, seconds=2.0, growth=40.0)
+    assert not churn(inside, connections=8, seconds=2.0, growth=40.0)

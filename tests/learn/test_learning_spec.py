@@ -6,30 +6,7 @@ import pytest
 
 from metastable.learn.build import _LESSONS
 from metastable.spec.learning import KINDS, load_lesson
-
-SPEC = """
-kind = "classification"
-name = "a small one"
-
-[data]
-kind = "spirals"
-points = 60
-turns = 0.5
-
-[network]
-neurons = 4
-layers = 4
-
-[training]
-steps = 40000
-batch = 20
-"""
-
-
-def spec_file(tmp_path, text=SPEC):
-    file = tmp_path / "spec.toml"
-    file.write_text(text)
-    return file
+from tests.learn.small_lesson import SPEC, spec_file
 
 
 def test_every_kind_has_a_spec_and_a_function():

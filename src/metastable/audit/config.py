@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from metastable.complaints import one_line
-from metastable.spec.values import Count, Model, Positive, Seed
-from metastable.toml import to_toml
+from metastable.spec.values import Count, Model, Positive, Seed, fingerprint
+from metastable.toml import read_toml, to_toml
 
 __all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
 
@@ -132,8 +129,7 @@ class AuditConfig(Model):
     @property
     def digest(self) -> str:
         """SHA-256 of the content, the name aside: equal digests mean equal audits."""
-        content = self.model_dump(mode="json", exclude={"name"})
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
 
     def to_toml(self) -> str:
         return to_toml(self.model_dump(mode="json", exclude_none=True))
@@ -156,12 +152,7 @@ class AuditConfig(Model):
 
 def load_config(path: str | Path) -> AuditConfig:
     """Read a TOML file; paths in it are seen from where it stands."""
-    try:
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"CONFIG must be a readable TOML file; got {path} ({error}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"CONFIG must be valid TOML; {path}: {error}.") from None
+    tree = read_toml(path, "CONFIG")
     here = Path(path).resolve().parent
     for section, key in (
         ("corpus", "path"),

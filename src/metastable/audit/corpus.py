@@ -164,14 +164,9 @@ def sotu() -> Corpus:
 
 def digits() -> Corpus:
     """scikit-learn's 1797 handwritten digits, 8×8 pixels of 17 levels."""
-    try:
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError:
-        raise ValueError(
-            "digits need the package scikit-learn: install the extra [models], as README says."
-        ) from None
-    found: Any = load_digits()
-    return images(found.images.astype(int), DIGIT_LEVELS)
+    from metastable.learn.datasets import digit_images
+
+    return images(digit_images().images.astype(int), DIGIT_LEVELS)
 
 
 def images(array: np.ndarray, levels: int | None = None) -> Corpus:

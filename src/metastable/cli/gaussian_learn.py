@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from metastable.cli.learn import answer
 from metastable.cli.options import Debug, Json
 
 __all__ = ["learn"]
@@ -107,13 +107,4 @@ def learn(
         from metastable.report.learning import report_lesson
 
         report_lesson(lesson, out)
-    if as_json:
-        print(json.dumps(lesson.to_json() | {"out": None if out is None else str(out)}))
-    else:
-        print(lesson)
-        if out is not None:
-            print(f"page in {out / 'report.html'}")
-    if lesson.outcome.name == "interrupted":
-        raise typer.Exit(130)
-    if lesson.outcome.name == "diverged":
-        raise typer.Exit(1)
+    answer(lesson, out, as_json)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from metastable.cli.options import Debug, Json
 
-__all__ = ["learn"]
+__all__ = ["answer", "learn"]
 
 
 def learn(
@@ -28,7 +28,11 @@ def learn(
     from metastable.results import learn_and_keep
     from metastable.spec.learning import load_lesson
 
-    lesson = learn_and_keep(load_lesson(spec), out)
+    answer(learn_and_keep(load_lesson(spec), out), out, as_json)
+
+
+def answer(lesson: Any, out: Path | None, as_json: bool) -> None:
+    """Print a lesson, and end with the code that its outcome asks for."""
     if as_json:
         print(json.dumps(lesson.to_json() | {"out": None if out is None else str(out)}))
     else:

@@ -36,15 +36,20 @@ def draw_spirals(
     return Labelled(places + noise * rng.standard_normal((points, 2)), labels)
 
 
-def read_digits() -> Labelled:
-    """scikit-learn's 1797 digits as points of R^64, centred, with mean square norm 64."""
+def digit_images() -> Any:
+    """scikit-learn's 1797 handwritten digits as it hands them out."""
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError:
         raise ValueError(
             "digits need the package scikit-learn: install the extra [models], as README says."
         ) from None
-    found: Any = load_digits()
+    return load_digits()
+
+
+def read_digits() -> Labelled:
+    """scikit-learn's 1797 digits as points of R^64, centred, with mean square norm 64."""
+    found = digit_images()
     points = found.data - found.data.mean(axis=0)
     return Labelled(points / np.sqrt(np.mean(points**2)), found.target)
 

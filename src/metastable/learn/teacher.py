@@ -11,6 +11,7 @@ The truncated map is what a published teacher–student experiment trains; it is
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -68,11 +69,11 @@ class Layer(eqx.Module):
         # A NumPy scalar would raise single precision to double.
         return beta * (self.step / math.sqrt(matrices.Q.shape[0]))
 
-    def __call__(self, matrices: Matrices, covariances: Any, beta: Any = 1.0) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, matrices: Matrices, covariances: Any, beta: Any = 1.0) -> Any: ...
 
-    def tangent(self, matrices: Matrices, covariances: Any, slope: Any, beta: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def tangent(self, matrices: Matrices, covariances: Any, slope: Any, beta: Any) -> Any: ...
 
 
 class TruncatedLayer(Layer):

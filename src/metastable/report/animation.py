@@ -21,7 +21,7 @@ from metastable.report.clouds import Planes, draw_cloud, view_from
 from metastable.report.globe import check_drawable, draw_snapshot, snapshot_colours, view_of
 from metastable.report.style import INK, TIME, category_colours, new_figure
 
-__all__ = ["animate", "animate_space"]
+__all__ = ["animate", "animate_space", "film"]
 
 
 def animate(run: Trajectory, path: str | Path, seconds: float = 6.0, frames: int = 90) -> Path:
@@ -41,7 +41,7 @@ def animate(run: Trajectory, path: str | Path, seconds: float = 6.0, frames: int
         draw_snapshot(ax, run.frames[index], colours, view)
         ax.set_title(_time(run, index), color=INK)
 
-    return _film(figure, draw, _chosen(run, frames), path, seconds)
+    return film(figure, draw, _chosen(run, frames), path, seconds)
 
 
 def animate_space(
@@ -96,7 +96,7 @@ def animate_space(
             for axis in (right.xaxis, right.yaxis):
                 axis.set_major_locator(MaxNLocator(5, integer=True))
 
-    return _film(figure, draw, chosen, path, seconds)
+    return film(figure, draw, chosen, path, seconds)
 
 
 def _attention(run: Trajectory, index: int) -> np.ndarray:
@@ -115,13 +115,17 @@ def _time(run: Trajectory, index: int) -> str:
     return f"t = {run.times[index]:.3g} ({run.clock} clock)"
 
 
-def _film(
+def film(
     figure: Figure,
     draw: Callable[[int, float], None],
     chosen: Sequence[int] | np.ndarray,
     path: str | Path,
     seconds: float,
 ) -> Path:
+    """Write what `draw(index, share of the way)` puts on the figure as a GIF, and return its path.
+
+    The last picture is held for a second.
+    """
     figure.set_facecolor("white")
     canvas = FigureCanvasAgg(figure)
     images = []

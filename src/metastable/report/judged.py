@@ -26,5 +26,5 @@ def report_folders(folders: Sequence[Path], path: Path, title: str | None = None
         if getattr(run.frames[0], "on_sphere", False):
             start = run.frames[0]
             foretold = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
-            predictions[folder] = {k: v for k, v in foretold.items() if v != "–"}
+            predictions[folder] = {k: readable(v) for k, v in foretold.items() if v != "–"}
     return report_runs(list(folders), path, title, verdicts, predictions)

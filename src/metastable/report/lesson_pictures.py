@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 
 from metastable.learn.lesson import Chart, Curves, Frames
+from metastable.report.animation import film
 from metastable.report.style import CATEGORIES, INK, TIME, category_colours, legend, new_figure
 
 __all__ = ["animate_frames", "draw_chart", "draw_frames", "draw_panels"]
@@ -30,23 +29,12 @@ def draw_frames(frames: Frames, count: int = 5) -> Figure:
 def animate_frames(frames: Frames, path: str | Path, seconds: float = 4.0) -> Path:
     """Write all frames as a GIF, the last one held for a second, and return its path."""
     figure, ax = new_figure(size=(4.0, 4.2))
-    figure.set_facecolor("white")
-    canvas = FigureCanvasAgg(figure)
-    images = []
-    for index in range(len(frames.times)):
+
+    def draw(index: int, _: float) -> None:
         ax.clear()
         _draw_frame(ax, frames, index)
-        canvas.draw()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        images.append(image.quantize(64))
-    each = [int(1000 * seconds / len(images))] * len(images)
-    each[-1] += 1000
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    images[0].save(
-        path, format="GIF", save_all=True, append_images=images[1:], duration=each, loop=0
-    )
-    return path
+
+    return film(figure, draw, range(len(frames.times)), path, seconds)
 
 
 def draw_chart(chart: Chart) -> Figure:

@@ -59,30 +59,36 @@ def report_runs(
     foretold = {Path(folder): values for folder, values in (predictions or {}).items()}
     sections, lead = [], []
     for folder in map(Path, folders):
-        section = _describe(folder, foretold.get(folder, {}))
+        section, clock = _describe(folder, foretold.get(folder, {}))
         sections.append(section)
         if judged.get(folder):
-            lead.append(_judge(judged[folder], section.title if len(folders) > 1 else ""))
+            name = section.title if len(folders) > 1 else ""
+            lead.append(_judge(judged[folder], name, clock))
     title = title or ", ".join(section.title for section in sections)
     return write_page(path, title, *sections, lead=lead)
 
 
-def _describe(folder: Path, predictions: Mapping[str, Any]) -> Section:
+def _describe(folder: Path, predictions: Mapping[str, Any]) -> tuple[Section, str]:
+    """The section about a run, and whose clock its times are in."""
     experiment, run, manifest = load_run(folder)
     blocks: list[Block] = [Facts(_facts(experiment.model_dump(), manifest))]
     foretold = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
     if foretold:
-        blocks.append(rows_table(foretold, "What theory predicts"))
+        blocks.append(rows_table(foretold, f"What theory predicts, {_clocked(run.clock)}"))
     for name, figure in figures_of(run).items():
         save_figure(figure, folder / "figures", name)
         blocks.append(Picture(figure))
     spec, history = experiment.to_toml(), json.dumps(manifest, indent=2, ensure_ascii=False)
     blocks.append(Listing("Spec (TOML)", _begin(spec, "spec.toml"), open=True))
     blocks.append(Listing("Manifest (JSON)", _begin(history, "manifest.json")))
-    return Section(experiment.name or folder.resolve().name, blocks)
+    return Section(experiment.name or folder.resolve().name, blocks), run.clock
 
 
-def _judge(rows: list[Mapping[str, Any]], run: str) -> Table:
+def _clocked(clock: str) -> str:
+    return f"times and rates in the {clock} clock"
+
+
+def _judge(rows: list[Mapping[str, Any]], run: str, clock: str) -> Table:
     """Verdicts first, reason and source as notes to the claim; the caption counts them."""
     table = []
     for row in rows:
@@ -92,7 +98,7 @@ def _judge(rows: list[Mapping[str, Any]], run: str) -> Table:
         table.append({"verdict": told.pop("verdict"), "claim": claim} | told)
     tally = Counter(str(row["verdict"]) for row in rows)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in tally.items())
-    return rows_table(table, f"Verdicts{f' on {run}' if run else ''}: {counted}")
+    return rows_table(table, f"Verdicts{f' on {run}' if run else ''}: {counted}; {_clocked(clock)}")
 
 
 def _begin(text: str, file: str) -> str:
@@ -122,7 +128,10 @@ def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, An
         "energy monotone": result["energy_monotone"],
     }
     facts |= {name: result[name] for name in ("steps", "evaluations", "sum", "stepper")}
-    for name, key in (("largest norm drift", "max_norm_drift"), ("seconds", "seconds")):
+    for name, key in (
+        ("largest norm drift", "max_norm_drift"),
+        ("seconds of computing", "seconds"),
+    ):
         facts[name] = None if result[key] is None else f"{result[key]:.3g}"
     started = datetime.fromisoformat(manifest["started"])
     facts["started"] = started.strftime("%Y-%m-%d %H:%M:%S %Z")

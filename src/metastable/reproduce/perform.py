@@ -18,7 +18,7 @@ from metastable import __version__
 from metastable.reproduce.finding import Finding
 from metastable.spec.reproduction import DOCUMENTS, Reproduction
 
-__all__ = ["function_of", "kept", "perform"]
+__all__ = ["describe", "function_of", "kept", "perform"]
 
 RECORD = "entry.json"
 FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
@@ -57,19 +57,11 @@ def perform(name: str, entry: Reproduction, folder: Path, fast: bool = False) ->
         movies.append({"file": f"{name}-{short}.gif", "caption": short})
     first = found.rows[0]
     record = {
-        "name": name,
-        "title": entry.title,
-        "seed": entry.seed,
-        "document": DOCUMENTS[entry.seed],
-        "places": entry.places,
-        "claim": entry.claim,
-        "method": entry.method,
+        **describe(name, entry),
         "expected": first.expected,
         "observed": first.observed,
         "verdict": found.verdict,
-        "known": entry.known,
         "as_known": found.as_known(entry.known),
-        "correction": entry.correction,
         "seconds": round(time.perf_counter() - started, 2),
         "figure": files[0]["file"] if files else None,
         "rows": [dataclasses.asdict(row) for row in found.rows],
@@ -86,6 +78,13 @@ def perform(name: str, entry: Reproduction, folder: Path, fast: bool = False) ->
     part.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
     part.replace(folder / RECORD)
     return record
+
+
+def describe(name: str, entry: Reproduction) -> dict[str, Any]:
+    """What is known of an entry before it is done."""
+    told = entry.model_dump(include={"title", "seed", "places", "claim", "method", "known"})
+    document = DOCUMENTS[entry.seed]
+    return {"name": name, **told, "document": document, "correction": entry.correction}
 
 
 def kept(entry: Reproduction, folder: Path, fast: bool) -> dict[str, Any] | None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from metastable.comparison.verdict import AGREE, DISAGREE, NOT_APPLICABLE
 from metastable.flows.progress import Bar
-from metastable.reproduce.perform import kept, perform
-from metastable.spec.reproduction import DOCUMENTS, Reproduction, catalogue
+from metastable.reproduce.perform import describe, kept, perform
+from metastable.spec.reproduction import Reproduction, catalogue
 
 __all__ = ["choose", "reproduce"]
 
@@ -137,19 +137,11 @@ def _safely(name: str, entry: Reproduction, folder: Path, fast: bool) -> dict[st
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {
-            "name": name,
-            "title": entry.title,
-            "seed": entry.seed,
-            "document": DOCUMENTS[entry.seed],
-            "places": entry.places,
-            "claim": entry.claim,
-            "method": entry.method,
+            **describe(name, entry),
             "expected": None,
             "observed": message,
             "verdict": FAILED,
-            "known": entry.known,
             "as_known": False,
-            "correction": entry.correction,
             "seconds": round(time.perf_counter() - started, 2),
             "figure": None,
             "rows": [],

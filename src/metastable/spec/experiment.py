@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ from metastable.complaints import one_line
 from metastable.spec.fields import Fields, SelfAttentionSpec
 from metastable.spec.flow import Flow
 from metastable.spec.measures import Measure, Uniform
-from metastable.spec.values import Model
-from metastable.toml import to_toml
+from metastable.spec.values import Model, fingerprint
+from metastable.toml import read_toml, to_toml
 
 __all__ = ["Experiment", "load_experiment"]
 
@@ -39,7 +37,7 @@ class Experiment(Model):
         file = getattr(self.measure, "file", None)
         if file is not None and Path(file).is_file():
             content["measure"]["file"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return fingerprint(content)
 
     def to_toml(self) -> str:
         return to_toml(self.model_dump(mode="json", exclude_none=True))
@@ -54,12 +52,7 @@ def load_experiment(
     """
     tree: dict[str, Any] = {}
     if path is not None:
-        try:
-            tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"SPEC must be a readable TOML file; got {path} ({error}).") from None
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"SPEC must be valid TOML; {path}: {error}.") from None
+        tree = read_toml(path)
         measure = tree.get("measure")
         if isinstance(measure, dict) and isinstance(measure.get("file"), str):
             measure["file"] = str(Path(path).resolve().parent / measure["file"])

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from metastable.complaints import one_line
-from metastable.spec.values import Count, Dim, Model, NonNegative, Positive, Seed
-from metastable.toml import to_toml
+from metastable.spec.values import Count, Dim, Model, NonNegative, Positive, Seed, fingerprint
+from metastable.toml import read_toml, to_toml
 
 __all__ = [
     "KINDS",
@@ -49,8 +46,7 @@ class LessonSpec(Model):
     @property
     def digest(self) -> str:
         """SHA-256 of the content, the name aside: equal digests mean equal lessons."""
-        content = self.model_dump(mode="json", exclude={"name"})
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
 
     def to_toml(self) -> str:
         return to_toml(self.model_dump(mode="json", exclude_none=True))
@@ -259,12 +255,7 @@ KINDS: dict[str, type[LessonSpec]] = {
 
 def load_lesson(path: str | Path) -> Any:
     """Read a lesson from a TOML file; complaints are one `ValueError` of one line."""
-    try:
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"SPEC must be a readable TOML file; got {path} ({error}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"SPEC must be valid TOML; {path}: {error}.") from None
+    tree = read_toml(path)
     kind = tree.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}: choose one.")

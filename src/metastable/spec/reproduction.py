@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +9,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from metastable.complaints import one_line
 from metastable.spec.experiment import Experiment
-from metastable.spec.values import Model
+from metastable.spec.values import Model, fingerprint
+from metastable.toml import read_toml
 
 __all__ = ["DOCUMENTS", "Reproduction", "catalogue", "load_reproduction"]
 
@@ -67,15 +65,13 @@ class Reproduction(Model):
         """Fingerprint of the work: the same numbers come from the same digest and version."""
         tree = self.model_dump(mode="json", include={"settings", "fast", "experiment", "made_by"})
         tree["fast"] = self.fast if fast else {}
-        return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
+        return fingerprint(tree)
 
 
 def load_reproduction(path: Path) -> Reproduction:
     """Read one entry."""
     try:
-        return Reproduction.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} must be TOML; got {error}.") from None
+        return Reproduction.model_validate(read_toml(path))
     except ValidationError as error:
         raise ValueError(f"{path.name}: {one_line(error)}") from None
 

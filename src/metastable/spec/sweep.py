@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, mod
 from metastable.complaints import one_line
 from metastable.spec.experiment import Experiment, load_experiment
 from metastable.spec.values import Count, Model, Positive, Real, Seed
-from metastable.toml import to_toml
+from metastable.toml import read_toml, to_toml
 
 __all__ = [
     "Budget",
@@ -177,12 +176,7 @@ def flattened(key: str, node: Any) -> list[tuple[str, Any]]:
 
 def load_sweep(path: str | Path) -> Sweep:
     """Read a sweep from TOML; a file of tokens is looked for beside it."""
-    try:
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"SPEC must be a readable TOML file; got {path} ({error}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"SPEC must be valid TOML; {path}: {error}.") from None
+    tree = read_toml(path)
     measure = tree.get("base", {}).get("measure") if isinstance(tree.get("base"), dict) else None
     if isinstance(measure, dict) and isinstance(measure.get("file"), str):
         measure["file"] = str(Path(path).resolve().parent / measure["file"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import hashlib
+import json
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -17,6 +19,7 @@ __all__ = [
     "Real",
     "Rows",
     "Seed",
+    "fingerprint",
 ]
 
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -39,6 +42,11 @@ Rows = Annotated[list[list[Real]], AfterValidator(_rectangular)]
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def fingerprint(content: dict[str, Any]) -> str:
+    """SHA-256 of a tree of plain values, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Draw(Model):
