@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
-from metastable.report.style import CATEGORIES, INK, category_colours, new_figure, time_axis
+from metastable.report.style import CATEGORIES, INK, category_colors, new_figure, time_axis
 from metastable.report.tracks import follow, partition
 
 __all__ = ["draw_angles", "draw_line", "unwrap"]
@@ -74,7 +74,7 @@ def _draw_lines(ax, times: np.ndarray, values: np.ndarray, labels: np.ndarray) -
     shown = np.unique(np.linspace(0, values.shape[1] - 1, MOST_LINES).astype(int))
     paths = [np.column_stack([times, values[:, k]]) for k in shown]
     lines = LineCollection(
-        paths, colors=category_colours(labels[shown]), linewidths=0.7, alpha=0.6, rasterized=True
+        paths, colors=category_colors(labels[shown]), linewidths=0.7, alpha=0.6, rasterized=True
     )
     ax.add_collection(lines)
     ax.autoscale_view()

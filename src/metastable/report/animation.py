@@ -19,7 +19,7 @@ from metastable.observe.attention import attention
 from metastable.observe.clusters import clusters
 from metastable.report.clouds import Planes, draw_cloud, view_from
 from metastable.report.globe import check_drawable, draw_snapshot, snapshot_colours, view_of
-from metastable.report.style import INK, TIME, category_colours, new_figure
+from metastable.report.style import INK, TIME, category_colors, new_figure
 
 __all__ = ["animate", "animate_space", "film"]
 
@@ -76,7 +76,7 @@ def animate_space(
     else:
         values = np.asarray(last.points) @ np.asarray(planes[0], float)
         labels = np.abs(values[:, None] - np.asarray(planes[1])).argmin(axis=1) + 2
-    colours = category_colours(labels)  # those of the planes begin at the third
+    colours = category_colors(labels)  # those of the planes begin at the third
     figure, axes = new_figure(1, 1 + matrix, size=(4.0 + 3.6 * matrix, 4.3 if first.dim > 1 else 3))
     left, right = axes[0] if matrix else (axes, None)
     order = np.argsort(np.asarray(last.points)[:, 0])

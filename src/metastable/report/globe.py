@@ -11,7 +11,7 @@ from matplotlib.patches import Circle
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.observe.clusters import clusters
-from metastable.report.style import CATEGORIES, INK, category_colours, new_figure
+from metastable.report.style import CATEGORIES, INK, category_colors, new_figure
 from metastable.report.tracks import choose_frames, follow, partition
 
 __all__ = ["check_drawable", "draw_snapshot", "draw_strip", "snapshot_colours", "view_of"]
@@ -47,7 +47,7 @@ def snapshot_colours(run: Trajectory) -> tuple[np.ndarray | None, float]:
     if follow(run) is None:
         return None, float(run.times[-1])
     groups, time = partition(run)
-    return category_colours(groups.labels), time
+    return category_colors(groups.labels), time
 
 
 def view_of(measure: Points) -> np.ndarray:

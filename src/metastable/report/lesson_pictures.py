@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from metastable.learn.lesson import Chart, Curves, Frames
 from metastable.report.animation import film
-from metastable.report.style import CATEGORIES, INK, TIME, category_colours, legend, new_figure
+from metastable.report.style import CATEGORIES, INK, TIME, category_colors, legend, new_figure
 
 __all__ = ["animate_frames", "draw_chart", "draw_frames", "draw_panels"]
 
@@ -87,7 +87,7 @@ def draw_panels(panels: Mapping[str, Curves], columns: int) -> Figure:
 
 def _draw_frame(ax: Any, frames: Frames, index: int) -> None:
     places = frames.places[index]
-    ax.scatter(*places.T, s=6, color=category_colours(frames.classes), linewidths=0)
+    ax.scatter(*places.T, s=6, color=category_colors(frames.classes), linewidths=0)
     # Equal scales, since distances are what separates; the box follows the points, which spread.
     low, high = places.min(axis=0), places.max(axis=0)
     half = 0.55 * max(float((high - low).max()), 1e-12)

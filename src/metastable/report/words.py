@@ -19,7 +19,7 @@ from metastable.report.style import (
     DENSITY,
     INK,
     OTHER,
-    category_colours,
+    category_colors,
     new_figure,
 )
 from metastable.report.style import legend as draw_legend
@@ -44,7 +44,7 @@ def draw_words(run: Trajectory, shown: list[int]) -> Figure:
     groups = clusters(run.frames[shown[-1]].directions(), angle=float(np.arccos(0.99)))
     # A colour for groups; a token on its own stays grey.
     sizes = np.bincount(groups.labels)
-    colours = category_colours(np.where(sizes[groups.labels] > 1, groups.labels, -1))
+    colours = category_colors(np.where(sizes[groups.labels] > 1, groups.labels, -1))
     for ax, k in zip(np.atleast_1d(axes).ravel(), shown, strict=True):
         flat = _centred(run, k) @ axes3[:3].T
         norms = np.linalg.norm(flat, axis=1, keepdims=True)
