@@ -21,7 +21,7 @@ def one_line(error: ValidationError) -> str:
         str(part) for k, part in enumerate(first["loc"]) if not _is_tag(part, last=k == last)
     )
     if kind == "extra_forbidden":
-        return f"unknown key {where}; got {given!r}: remove it or check its spelling."
+        return f"unknown key {where}; got {_shown(given)}: remove it or check its spelling."
     if kind == "missing":
         return f"{where} is required; got nothing: add it."
     requirement = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
@@ -31,8 +31,16 @@ def one_line(error: ValidationError) -> str:
         requirement = f"must be one of {context.get('expected_tags')}"
     elif kind == "union_tag_not_found":
         where, requirement = f"{where}.kind", "must say which kind is meant"
-    value = repr(given)
-    return f"{where} {requirement}; got {value if len(value) <= 60 else value[:57] + '...'}."
+    return f"{where} {requirement}; got {_shown(given)}."
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value's repr; words for what has none (too deep, too many digits)."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} too large to be shown"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # Names pydantic gives to the forms of a value; nobody wrote them.
@@ -69,6 +77,10 @@ def _most_telling(complaints: list[Any]) -> Any:
         near = [c for c in complaints if "Draw" in c["loc"]]
     elif isinstance(first["input"], list):
         near = [c for c in complaints if c["type"] == "value_error"]
+    elif isinstance(first["input"], int):
+        limits = ("less_than", "greater_than")
+        near = [c for c in complaints if c["loc"][:-1] == first["loc"][:-1]]
+        near = [c for c in near if c["type"].startswith(limits)]
     else:
         near = []
     return near[0] if near else first

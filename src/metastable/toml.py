@@ -1,38 +1,60 @@
-"""TOML: written by us, read by the standard library, with complaints of one line."""
+"""TOML read and written, with complaints of one line."""
 
 from __future__ import annotations
 
-import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 __all__ = ["read_toml", "to_toml"]
+
+DEEPEST = 32  # tables and lists inside each other; a spec has fewer than ten
 
 
 def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
     """The tree of a file, called `name` in complaints, which are a `ValueError` of one line."""
+    deep = f"{name} must hold tables and lists at most {DEEPEST} deep; {path} goes deeper."
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        # Editors of Windows put a byte order mark first; utf-8-sig reads with and without.
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{name} must be a readable TOML file; got {path} ({error}).") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ValueError(deep) from None
+    except ValueError as error:  # of TOML, and of integers too long for Python
         raise ValueError(f"{name} must be valid TOML; {path}: {error}.") from None
+    if _depth_exceeds(tree, DEEPEST):
+        raise ValueError(deep)
+    return tree
 
 
 def to_toml(tree: dict[str, Any]) -> str:
-    """Write a tree of plain values as TOML; nested tables inside arrays become inline tables."""
-    scalars = {k: v for k, v in tree.items() if not isinstance(v, dict)}
-    tables = {k: v for k, v in tree.items() if isinstance(v, dict)}
-    lines = [f"{k} = {_inline(v)}" for k, v in scalars.items()]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]"] + [f"{k} = {_inline(v)}" for k, v in table.items()]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    """Write a tree of plain values as TOML, a list of numbers on one line."""
+    return _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", tomli_w.dumps(tree))
 
 
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_inline(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_inline(v) for v in value) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+# tomli-w gives every number of a list a line of its own. Strings cannot match: theirs are quoted,
+# and on one line.
+_NUMBERS = re.compile(r"\[\n((?: +[\w.+-]+,\n)+) *\]")
+
+
+def _joined(lines: str) -> str:
+    return " ".join(lines.split()).removesuffix(",")
+
+
+def _depth_exceeds(tree: dict[str, Any], limit: int) -> bool:
+    """Whether some value lies inside more than `limit` tables and lists; without recursion."""
+    level: list[Any] = [tree]
+    for _ in range(limit):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from metastable.cli.options import Debug, Json
+from metastable.interrupts import interruption
 
 __all__ = ["answer", "learn"]
 
@@ -40,6 +42,8 @@ def answer(lesson: Any, out: Path | None, as_json: bool) -> None:
         if out is not None:
             print(f"page in {out / 'report.html'}")
     if lesson.outcome.name == "interrupted":
+        remedy = "" if out is not None else " A lesson with --out DIR can be gone on with."
+        print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
         raise typer.Exit(130)
     if lesson.outcome.name == "diverged":
         raise typer.Exit(1)

@@ -195,12 +195,12 @@ def train(
     if watch is not None:
         fresh["watched"] = np.zeros((0, len(watch(parameters))))
     state = saved.load(fresh)
-    compiled = traced.lower().compile()
     judge = jax.jit(method.loss)
     held_out = data if validation is None else validation
     outcome = Outcome("done", f"All {steps} steps were taken.")
     with Bar(title, progress) as bar:
         try:
+            compiled = traced.lower().compile()
             while (step := int(state["step"])) < steps:
                 count = min(every - step % every, steps - step)
                 began = time.perf_counter()

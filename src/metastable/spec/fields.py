@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from metastable.spec.values import Model, NonNegative, Operator, Positive, Real
+from metastable.spec.values import Model, NonNegative, Operator, Positive, Real, Whole
 
 
 class RopeSpec(Model):
@@ -22,7 +22,7 @@ class AlibiSpec(Model):
 class WindowSpec(Model):
     kind: Literal["window"]
     width: Positive
-    sinks: Annotated[int, Field(ge=0, strict=True)] = 0
+    sinks: Whole = 0
 
 
 Position = Annotated[RopeSpec | AlibiSpec | WindowSpec, Field(discriminator="kind")]

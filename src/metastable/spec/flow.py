@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from metastable.spec.values import Count, Model, Positive, Seed
+from metastable.spec.values import Count, Model, Positive, Seed, Several
 
 
 class AdaptiveSpec(Model):
@@ -67,11 +67,11 @@ class Flow(Model):
     """`resolution` and `handover` (a number of tokens) are for densities."""
 
     horizon: Positive | Literal["end"] = 20.0
-    frames: Annotated[int, Field(ge=2, strict=True)] = 101
+    frames: Several = 101
     seed: Seed = 0
     stepper: Stepper | None = None
     resolution: ResolutionSpec | None = None
-    handover: Annotated[int, Field(ge=2, strict=True)] | None = None
+    handover: Several | None = None
     sum: Literal["auto", "dense"] = "auto"
     check: bool = False
 

@@ -11,7 +11,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from metastable.complaints import one_line
-from metastable.spec.values import Count, Dim, Model, NonNegative, Positive, Seed, fingerprint
+from metastable.spec.values import (
+    Count,
+    Dim,
+    Model,
+    NonNegative,
+    Positive,
+    Seed,
+    Several,
+    Whole,
+    fingerprint,
+)
 from metastable.toml import read_toml, to_toml
 
 __all__ = [
@@ -153,7 +163,7 @@ class Equivariant(LessonSpec):
 
     kind: Literal["equivariant"]
     dims: tuple[Dim, ...] = (2, 3)
-    tokens: Annotated[int, Field(ge=2, strict=True)] = 4
+    tokens: Several = 4
     heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
     random: tuple[Count, ...] = (4, 16, 64, 256)
     targets: tuple[Target, ...] = ("flow", "cube", "nearest", "mirror")
@@ -179,12 +189,12 @@ class Steering(LessonSpec):
     dim: Dim = 6
     on_sphere: bool = True
     attention: bool = True
-    neurons: Annotated[int, Field(ge=0, strict=True)] = 16
+    neurons: Whole = 16
     tokens_per_piece: Count = 7
     steps: Count = 40
     horizons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
     prompts: bool = True
-    cloud: Annotated[int, Field(ge=0, strict=True)] = 64
+    cloud: Whole = 64
 
 
 class FeedForwardMap(LessonSpec):

@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from metastable.spec.values import Count, Dim, Model, NonNegative, Positive, Real, Rows, Seed
+from metastable.spec.values import (
+    LARGEST,
+    Count,
+    Dim,
+    Model,
+    NonNegative,
+    Positive,
+    Real,
+    Rows,
+    Seed,
+)
 
 
 class Uniform(Model):
@@ -86,7 +96,7 @@ class DensityMode(Model):
     dim: Dim = 2
     degree: Count
     amplitude: Real
-    order: Annotated[int, Field(strict=True)] = 0
+    order: Annotated[int, Field(ge=-LARGEST, le=LARGEST, strict=True)] = 0
     phase: Real = 0.0
     zonal: bool | None = None
 

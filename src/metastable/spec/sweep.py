@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, mod
 
 from metastable.complaints import one_line
 from metastable.spec.experiment import Experiment, load_experiment
-from metastable.spec.values import Count, Model, Positive, Real, Seed
+from metastable.spec.values import LARGEST, Count, Model, Positive, Real, Seed
 from metastable.toml import read_toml, to_toml
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 SECTIONS = ("measure", "field", "flow")
+LONGEST = 1_000_000  # values along one axis
 
 
 class Range(Model):
@@ -41,7 +42,7 @@ class Range(Model):
 
     first: Real = Field(alias="from")
     last: Real = Field(alias="to")
-    count: Count
+    count: Annotated[Count, Field(le=LONGEST)]
     log: bool = False
 
     @model_validator(mode="after")
@@ -69,7 +70,8 @@ class Budget(Model):
     bytes: Count | None = None
 
 
-Scalar = bool | int | float | str
+Integer = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Scalar = bool | Integer | float | str
 Values = Annotated[list[Scalar], Field(min_length=1)]
 Cases = dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")], dict[str, Any]]
 
@@ -119,7 +121,7 @@ class Sweep(Model):
         if isinstance(tree, dict) and isinstance(tree.get("axes"), dict):
             axes: dict[str, Any] = {}
             for key, value in tree["axes"].items():
-                axes |= dict(flattened(key, value)) if key in SECTIONS else {key: value}
+                axes |= dict(_axes_of(key, value)) if key in SECTIONS else {key: value}
             return {**tree, "axes": axes}
         return tree
 
@@ -172,6 +174,13 @@ def flattened(key: str, node: Any) -> list[tuple[str, Any]]:
     if not isinstance(node, dict) or not node or {"from", "draw", "kind"} & set(node):
         return [(key, node)]
     return [leaf for name, child in node.items() for leaf in flattened(f"{key}.{name}", child)]
+
+
+def _axes_of(key: str, node: Any) -> list[tuple[str, Any]]:
+    """Axes of nested tables by dotted key: lists and ranges, whatever the key is called."""
+    if not isinstance(node, dict) or not node or "from" in node:
+        return [(key, node)]
+    return [axis for name, child in node.items() for axis in _axes_of(f"{key}.{name}", child)]
 
 
 def load_sweep(path: str | Path) -> Sweep:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
+    "LARGEST",
     "Count",
     "Dim",
     "Draw",
@@ -19,12 +20,18 @@ __all__ = [
     "Real",
     "Rows",
     "Seed",
+    "Several",
+    "Whole",
     "fingerprint",
 ]
 
-Count = Annotated[int, Field(ge=1, strict=True)]
-Dim = Annotated[int, Field(ge=2, strict=True)]
-Seed = Annotated[int, Field(ge=0, strict=True)]
+LARGEST = 2**63 - 1  # what an array's shape, a seed and a TOML integer can hold
+
+Whole = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
+Several = Annotated[int, Field(ge=2, le=LARGEST, strict=True)]
+Dim = Several
+Seed = Whole
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
