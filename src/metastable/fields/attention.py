@@ -33,6 +33,8 @@ class SelfAttention(Field):
     - `causal`: token i sees the tokens of time ≤ its own; USA then sums over those only.
     - `position`: `Rope`, `Alibi`, `Window`, or several of them, acting on the logits.
 
+    USA loses digits of the velocity between nearly opposite tokens; `velocity` says how many.
+
     Good values: on the circle β = 5 gives about 3 first clusters, β = 9 gives 4.
 
     >>> SelfAttention(beta=9.0, value=-np.eye(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metastable import fields
+from metastable import checks, fields
 from metastable.numerics import jax, jnp
 from metastable.spec import fields as spec
 from metastable.spec.values import Draw
@@ -39,7 +39,8 @@ def _operator(described: Any, dim: int) -> Any:
                 f"a matrix of shape {array.shape} cannot act on tokens of dimension {dim}."
             )
         return array
-    entries = jax.random.normal(jax.random.key(described.seed), (dim, dim)) / jnp.sqrt(dim)
+    key = jax.random.key(checks.seed(described.seed))
+    entries = jax.random.normal(key, (dim, dim)) / jnp.sqrt(dim)
     if described.draw == "symmetric":
         entries = (entries + entries.T) / jnp.sqrt(2.0)
     elif described.draw == "orthogonal":

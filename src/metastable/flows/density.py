@@ -15,7 +15,7 @@ from metastable.flows.meanfield import mean_field
 from metastable.flows.particles import flow_points, frame_times
 from metastable.flows.progress import Bar
 from metastable.flows.resolved import solve, tail_grows
-from metastable.flows.steppers import Adaptive, Fixed, evaluations_per_step
+from metastable.flows.steppers import Adaptive, Fixed, check_steps, evaluations_per_step
 from metastable.flows.trajectory import Outcome, Trajectory
 from metastable.measures.density import MOST, MOST_ZONAL, Density
 from metastable.measures.spectral import basis_for
@@ -134,6 +134,8 @@ class _Solve:
             pair = diffrax.Tsit5() if noisy else diffrax.Dopri8()
             stepper = Adaptive(1e-10, 1e-10, solver=pair)
         _check_stepper(stepper, noisy)
+        if isinstance(stepper, Fixed):
+            check_steps(horizon, stepper.step, stepper.max_steps)
         self.stepper = stepper
         c = np.asarray(measure.resized(self.degree).coefficients)
         self.state = np.asarray(self.equation.basis.to_real(jnp.asarray(c)))

@@ -28,6 +28,8 @@ from metastable.sweep.plan import Cell, Index, Recipe
 __all__ = ["BATCH", "Result", "compute", "moves_together"]
 
 BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
+# XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
+_FAILURES = (ValueError, ArithmeticError, MemoryError, RuntimeError)
 SMALL = 2**14  # numbers in n² + nd: above, a cell keeps the machine busy on its own
 
 
@@ -82,8 +84,7 @@ def _seeded(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
 def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Result:
     try:
         values, outcome = _observe(recipe, cell, experiment, run)
-    except (ValueError, ArithmeticError, MemoryError, RuntimeError) as error:
-        # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
+    except _FAILURES as error:
         text = " ".join(str(error).split("\n---")[0].split())
         values, outcome = {}, Outcome("error", text or type(error).__name__)
     return Result(cell.index, outcome, values)
@@ -143,7 +144,7 @@ def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
     """Runs of equal shape in one compiled call, or None for those that must be run alone."""
     try:
         starts = [build_start(experiment) for experiment in experiments]
-    except ValueError:
+    except _FAILURES:
         return [None] * len(experiments)  # alone, the bad one will say what it needs
     structure = {jax.tree.structure(start) for start in starts}
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(start)) for start in starts}

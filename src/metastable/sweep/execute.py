@@ -82,7 +82,7 @@ def run_sweep(
         if retry_failed:
             store.forget(map(tuple, zip(*(store.outcome > 1).nonzero(), strict=True)))
         missing = int((~store.done & (store.outcome < 2)).sum())
-        foreseen = estimate(store.plan, missing)
+        foreseen = estimate(store.plan, missing, workers)
         _check_room(store, foreseen.disk)
         say(str(foreseen))
         # The code may change between sessions: where it stood belongs to each of them.

@@ -172,9 +172,8 @@ class Store:
 
 def kept_sweep(folder: Path) -> Sweep:
     """The spec of a store, from its root or, should that be damaged, from the copy beside it."""
-    root = _read_json(folder / ROOT) or {}
-    tree = root.get("attributes", {}).get("sweep")
-    if tree is None:
+    tree = _attributes(_read_json(folder / ROOT)).get("sweep")
+    if not isinstance(tree, dict):
         try:
             tree = tomllib.loads((_read(folder / SPEC) or b"").decode()) or None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -227,7 +226,7 @@ def _agreed(folder: Path, plan: Plan, add: bool) -> Plan:
 
 def _manifest(sweep: Sweep, root: dict[str, Any] | None) -> dict[str, Any]:
     """Attributes of the store: the spec, and on what it was begun; that part never changes."""
-    begun = (root or {}).get("attributes", {}).get("begun")
+    begun = _attributes(root).get("begun")
     if begun is None:
         import jax
 
@@ -237,6 +236,12 @@ def _manifest(sweep: Sweep, root: dict[str, Any] | None) -> dict[str, Any]:
             "device": [str(device) for device in jax.devices()],
         }
     return {"title": sweep.name, "sweep": sweep.model_dump(mode="json"), "begun": begun}
+
+
+def _attributes(root: dict[str, Any] | None) -> dict[str, Any]:
+    """What the root of a store says about it; empty where that is damaged."""
+    found = (root or {}).get("attributes")
+    return found if isinstance(found, dict) else {}
 
 
 def _read(path: Path) -> bytes | None:
