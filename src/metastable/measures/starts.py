@@ -35,7 +35,17 @@ def uniform(tokens: int, dim: int, seed: int = 0) -> Points:
     Points(2000 tokens on the sphere S^1, mass 0.0005 each)
     """
     _check_size(tokens, dim)
-    return Points(uniform_points(_key(seed), tokens, dim))
+    return Points(_uniform(seed, tokens, dim))
+
+
+def _uniform(seed: int, count: int, dim: int) -> np.ndarray:
+    """`uniform_points`, drawn for a power of two of tokens of which the first `count` are taken.
+
+    Each token's numbers depend on its place alone, so that they are the same; and the slow
+    compilation of the generator serves every count up to the next power of two.
+    """
+    padded = 1 << (count - 1).bit_length() if count <= 2**16 else count
+    return np.asarray(uniform_points(_key(seed), padded, dim))[:count]
 
 
 def orthogonal(tokens: int, dim: int, seed: int | None = None) -> Points:
@@ -110,7 +120,7 @@ def planted(
     if clusters > tokens:
         raise ValueError(f"clusters must be <= tokens ({tokens}); got {clusters}.")
     checks.nonnegative("concentration", concentration)
-    centres = np.asarray(uniform_points(_key(seed), clusters, dim))
+    centres = _uniform(seed, clusters, dim)
     shares = np.diff(np.linspace(0, tokens, clusters + 1).astype(int))
     # One stream per cluster and seed: neighbouring seeds must not share numbers.
     parts = [
