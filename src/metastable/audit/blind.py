@@ -37,8 +37,17 @@ class Blind:
 
     @property
     def matched(self) -> bool:
-        """Whether chance lies in the interval; to be worse than chance is no way to separate."""
-        return self.auc.low <= 0.5
+        """Whether chance lies in the interval."""
+        return not self.mirrored and self.auc.low <= 0.5
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the area lies below what permuted labels show.
+
+        A classifier errs so often only if documents resemble those of the other set more than
+        those of their own: copies that stand in both, or pairs.
+        """
+        return self.auc.high < 0.5
 
 
 def separate_blindly(
