@@ -22,15 +22,17 @@ Characters = Annotated[int, Field(ge=2, le=10**6, strict=True)]
 Steps = Annotated[int, Field(ge=1, le=10**7, strict=True)]
 Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, le=2**62, strict=True)]  # others are counted on from it
+Name = Annotated[str, Field(max_length=200)]
+Place = Annotated[str, Field(max_length=4000)]
 
 
 class Source(Model):
     """Where documents come from; `names` keeps those whose name fits, such as "17*|18*"."""
 
     kind: Literal["text", "jsonl", "csv", "array", "sotu", "digits"] = "text"
-    path: str | None = None
-    field: str = "text"
-    names: str | None = None
+    path: Place | None = None
+    field: Name = "text"
+    names: Name | None = None
 
 
 class SplitSpec(Model):
@@ -55,13 +57,13 @@ class ModelSpec(Model):
 
     family: Literal["transformer", "rnn", "lstm", "gru", "folder"] = "transformer"
     size: Literal["basic", "complex", "large"] = "complex"
-    path: str | None = None
-    reference: str | None = None
+    path: Place | None = None
+    reference: Place | None = None
     tokens: Literal["characters", "bytes"] = "characters"
     steps: Steps = 600
     rows: Count = 64
     rate: Rate = 3e-3
-    device: str = "cpu"
+    device: Name = "cpu"
 
     @model_validator(mode="after")
     def _told_where(self) -> ModelSpec:
@@ -107,7 +109,7 @@ class AuditConfig(Model):
     0.5
     """
 
-    name: str = ""
+    name: Name = ""
     seed: Seed = 0
     level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.01
     batch: Count = 40

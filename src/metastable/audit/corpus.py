@@ -135,7 +135,12 @@ def read_corpus(
 def read_texts(path: str) -> Iterator[Document]:
     """A text file, the .txt files of a folder, or the files that fit a pattern."""
     place = Path(path)
-    files = sorted(place.glob("*.txt")) if place.is_dir() else sorted(map(Path, glob(path)))
+    try:
+        files = sorted(place.glob("*.txt")) if place.is_dir() else sorted(map(Path, glob(path)))
+    except (OSError, ValueError) as error:  # too long a name, or one with a null byte
+        raise ValueError(
+            f"path must name text files; got {path[:60]!r} ({error.args[-1]}): change it."
+        ) from None
     if not files:
         raise ValueError(f"path must name text files; nothing fits {path}: check the spelling.")
     for file in files:

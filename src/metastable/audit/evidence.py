@@ -131,7 +131,11 @@ def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> l
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:
-    """The finding that carries the verdict: the smallest adjusted p-value; of ties the first."""
+    """The finding that carries the verdict: the smallest adjusted p-value.
+
+    p-values of random relabellings have a least value, where many tie: then the first in the
+    order that is fixed beforehand, which puts what M writes before what it finds likely.
+    """
     return min(findings, key=lambda finding: (finding.adjusted, finding.p_value))
 
 

@@ -299,8 +299,8 @@ def _errors(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> Tab
 
 def _decided_by(summary: Mapping[str, Any]) -> str:
     """The question of the smallest adjusted p-value, also of summaries that do not name it."""
-    best = min(summary["findings"], key=lambda row: (row["adjusted"], row["p_value"]))
-    return str(summary.get("decided_by", best["name"]))
+    rank = lambda row: (row["adjusted"], row["p_value"])
+    return str(summary.get("decided_by") or min(summary["findings"], key=rank)["name"])
 
 
 def _carrier(summary: Mapping[str, Any], asked: Sequence[Question]) -> Question:
