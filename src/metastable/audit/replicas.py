@@ -46,17 +46,17 @@ def run_sweep(
     An axis that is left empty stays at the config's value.
     """
     own = config.split.overlap, config.model.size, config.seed
+    count = math.prod(max(1, len(axis)) for axis in (overlaps, sizes, seeds))
+    if count > MOST:
+        raise ValueError(
+            f"a sweep must be of at most {MOST} audits; got {count}: ask for fewer seeds, overlaps "
+            "or sizes."
+        )
     axes = [list(axis) or [one] for axis, one in zip((overlaps, sizes, seeds), own, strict=True)]
     if config.model.family == "folder" and (overlaps or sizes):
         raise ValueError(
             "a sweep over overlaps or sizes must train its models; the config has a model folder: "
             'set family = "transformer", or sweep over seeds alone.'
-        )
-    count = math.prod(map(len, axes))
-    if count > MOST:
-        raise ValueError(
-            f"a sweep must be of at most {MOST} audits; got {count}: ask for fewer seeds, overlaps "
-            "or sizes."
         )
     # All combinations are checked before the first is run.
     cases = {

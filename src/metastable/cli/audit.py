@@ -54,8 +54,8 @@ def sweep(
 ) -> None:
     """One audit for each overlap, size and seed; finished ones are not run again."""
     overlaps = [_number(text) for text in overlap.split(",") if text]
-    if seeds < 0:
-        raise ValueError(f"--seeds must be an integer >= 0; got {seeds}.")
+    if not 0 <= seeds <= 10_000:
+        raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
     with _needs_models(), _goes_on():
         from metastable.audit.config import load_config
         from metastable.audit.replicas import run_sweep
