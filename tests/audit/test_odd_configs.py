@@ -126,7 +126,7 @@ def test_a_rate_that_blows_up_is_told_in_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "train_target", blown)
     case = prepare(load_config(write_config(tmp_path)))
-    with pytest.raises(ValueError, match="model.rate is too high: .* lower the rate"):
+    with pytest.raises(ValueError, match=r"model\.rate is too high: .* lower the rate"):
         fit(case, case.split.training, 0)
 
 

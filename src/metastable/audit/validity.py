@@ -14,6 +14,7 @@ from metastable import checks
 from metastable.audit.blind import Blind
 from metastable.audit.evidence import Question, Row, questions
 from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
+from metastable.flows.progress import Bar
 
 __all__ = [
     "NULLS",
@@ -138,9 +139,11 @@ def resplit(
     random = np.random.default_rng([checks.seed(seed), 6])
     half = len(pooled) // 2
     found = []
-    for k in range(splits):
-        mixed = random.permutation(pooled)
-        found.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
+    with Bar("re-splits") as bar:
+        for k in range(splits):
+            mixed = random.permutation(pooled)
+            found.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
+            bar.update((k + 1) / splits)
     return found
 
 
