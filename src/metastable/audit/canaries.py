@@ -228,8 +228,8 @@ def _refuse_many(times: int, characters: int) -> None:
     checks.integer("times", times, 1)
     if times * characters > MOST:
         raise ValueError(
-            f"times must add at most {MOST:.0e} characters to the corpus; got {_shown(times)} "
-            f"times {_shown(characters)}: lower it."
+            f"traps must add at most {MOST:.0e} characters to the corpus; got "
+            f"{_shown(characters)}, {_shown(times)} times over: lower inserted, length or times."
         )
 
 
