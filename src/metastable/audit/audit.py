@@ -20,11 +20,13 @@ from metastable.audit.alphabet import Alphabet
 from metastable.audit.collect import collect, write_rows
 from metastable.audit.config import AuditConfig, GeneratorSpec, Source, load_config
 from metastable.audit.corpus import Corpus, read_corpus
+from metastable.audit.feasible import refuse_unfit
 from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
 from metastable.audit.generators.generator import Generator
-from metastable.audit.generators.prefix import Prefix, refuse_short
+from metastable.audit.generators.prefix import Prefix
 from metastable.audit.generators.soft import Shared, Soft
+from metastable.audit.provenance import file_digests, package_versions, weights_digest
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import (
     Fitted,
@@ -32,12 +34,22 @@ from metastable.audit.target import (
     build_model,
     make_alphabet,
     open_folder,
+    refuse_folder,
     torch_device,
     train_target,
 )
+from metastable.audit.validity import in_words
 from metastable.models.training import Recipe
 
-__all__ = ["Case", "build_generators", "fit", "prepare", "run_audit", "shuffled"]
+__all__ = [
+    "Case",
+    "build_generators",
+    "fit",
+    "prepare",
+    "read_unreported",
+    "run_audit",
+    "shuffled",
+]
 
 CONFIG, MANIFEST, PARTS = "config.toml", "manifest.json", "parts"
 WARMUP = 50
@@ -58,12 +70,16 @@ class Case:
     config: AuditConfig
     corpus: Corpus
     split: Split
-    documents: dict[str, str]  # texts by name
+    documents: dict[tuple[str, str], str]  # texts by set ("corpus" or "control") and name
 
     def texts(self, *groups: str) -> list[str]:
         """Documents of some groups, as far as the blind classifier reads them."""
-        names = dict.fromkeys(item.document for item in self.split.group(*groups))
-        return [self.documents[name][:BLIND] for name in names]
+        apart = self.config.control is not None
+        keys = dict.fromkeys(
+            ("control" if apart and item.group == "control" else "corpus", item.document)
+            for item in self.split.group(*groups)
+        )
+        return [self.documents[key][:BLIND] for key in keys]
 
     def alphabet(self) -> Alphabet:
         return make_alphabet(self.config.model.tokens, list(self.documents.values()))
@@ -71,6 +87,10 @@ class Case:
 
 def prepare(config: AuditConfig) -> Case:
     """Read the documents and deal them out; bad input is refused here, before any training."""
+    torch_device(config.model.device)
+    for path in (config.model.path, config.model.reference):
+        if path is not None:
+            refuse_folder(path)
     corpus = _read(config.corpus)
     control = None if config.control is None else _read(config.control)
     told = config.split.model_dump()
@@ -78,8 +98,9 @@ def prepare(config: AuditConfig) -> Case:
         told["length"] = max(len(document.text) for document in corpus.documents)
     known = config.model.family != "folder"
     split = deal(corpus, **told, seed=config.seed, control=control, known=known)
-    documents = {d.name: d.text for d in corpus.documents}
-    documents |= {} if control is None else {d.name: d.text for d in control.documents}
+    documents = {("corpus", d.name): d.text for d in corpus.documents}
+    if control is not None:
+        documents |= {("control", d.name): d.text for d in control.documents}
     return Case(config, corpus, split, documents)
 
 
@@ -88,16 +109,21 @@ def fit(case: Case, training: Sequence[Any], seed: int, checkpoint: Path | None 
     told = case.config.model
     recipe = Recipe(told.steps, told.rows, told.rate, min(WARMUP, told.steps), seed=seed)
     held_out = [item.text for item in case.split.group("control")]
-    return train_target(
-        training,
-        held_out,
-        case.alphabet(),
-        family=told.family,  # pyright: ignore[reportArgumentType]
-        size=told.size,
-        recipe=recipe,
-        device=told.device,
-        checkpoint=checkpoint,
-    )
+    try:
+        return train_target(
+            training,
+            held_out,
+            case.alphabet(),
+            family=told.family,  # pyright: ignore[reportArgumentType]
+            size=told.size,
+            recipe=recipe,
+            device=told.device,
+            checkpoint=checkpoint,
+        )
+    except FloatingPointError as error:
+        raise ValueError(f"model.rate is too high: {error}") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("training: its last steps are kept") from None
 
 
 def build_generators(specs: Sequence[GeneratorSpec]) -> list[Generator]:
@@ -123,25 +149,33 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
 
     started = datetime.now(UTC)
     case = prepare(config)
-    target, reference, about = None, None, {}
+    target, reference = None, None
     if config.model.family == "folder":
         target = open_folder(str(config.model.path), config.model.device)
         if config.model.reference:
             reference = open_folder(config.model.reference, config.model.device)
     generators = build_generators(config.generators)
-    _refuse_unfit(case, case.alphabet() if target is None else target.alphabet, generators)
+    alphabet = case.alphabet() if target is None else target.alphabet
+    limit = getattr(target and target.model, "places", None)
+    refuse_unfit(config, case.split.items, alphabet, limit, generators)
     claim(folder, config)
-    write_json(folder / "split.json", case.split.to_dict() | {"corpus_sha256": case.corpus.digest})
+    split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
+    _keep_same(folder / "split.json", split, "corpus and control")
 
     if target is None:
         fitted = fit(case, case.split.training, config.seed, folder / "training.npz")
         other = fit(case, case.split.background, config.seed + 1, folder / "reference.npz")
         target, reference = fitted.target, other.target
-        about = {"model": fitted.to_dict(), "reference": other.to_dict()}
+        write_json(folder / "model.json", {"model": fitted.to_dict(), "reference": other.to_dict()})
         _keep_model(fitted, folder / "model")
+        digests = {
+            "model_sha256": file_digests(folder / "model"),
+            "reference_sha256": {"weights": weights_digest(other.target.model)},
+        }
     else:
-        about = {"model": {"folder": config.model.path}, "reference": config.model.reference}
-    write_json(folder / "model.json", about)
+        paths = {"model": config.model.path, "reference": config.model.reference}
+        digests = {f"{k}_sha256": file_digests(p) for k, p in paths.items() if p is not None}
+        _keep_same(folder / "model.json", paths | digests, "the model's files")
 
     levels, parts = case.corpus.levels, folder / PARTS
     rows = collect(
@@ -164,6 +198,7 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
             folder=folder / f"{PARTS}-{name}",
             batch=config.batch,
             seed=config.seed,
+            title=f"nothing to find, {in_words(name)}",
         )
         for name, null, items in null_cases(case, target, reference)
     }
@@ -174,7 +209,7 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
         nulls=nulls,
         seed=config.seed,
     )
-    return _finish(config, folder, verdict, started)
+    return _finish(config, folder, verdict, started, digests)
 
 
 def cheapest(generators: Sequence[Generator]) -> list[Generator]:
@@ -223,18 +258,30 @@ def claim(folder: Path, config: AuditConfig) -> None:
     (folder / CONFIG).write_text(config.to_toml(), encoding="utf-8")
 
 
+def read_unreported(folder: Path, config: AuditConfig) -> dict[str, Any] | None:
+    """The summary of this audit where it is finished but for its page; else None."""
+    if not (folder / MANIFEST).is_file() or (folder / "report.html").exists():
+        return None
+    if load_config(folder / CONFIG).digest != config.digest:
+        return None
+    return json.loads((folder / "summary.json").read_text("utf-8"))
+
+
 def write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write a JSON file, at once: it is there whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
-def _refuse_unfit(case: Case, alphabet: Alphabet, generators: Sequence[Generator]) -> None:
-    """Refuse items that no tokeniser gives back or no prefix fits, before anything is trained."""
-    torch_device(case.config.model.device)
-    lengths = {item.text: len(alphabet.round_trip(item.text)) for item in case.split.items}
-    short = min(lengths, key=lambda text: lengths[text])
-    for one in generators:
-        if one.name in ("prefix", "shared"):
-            refuse_short(getattr(one, "prefix", one.budget), short, lengths[short])
+def _keep_same(path: Path, content: Any, what: str) -> None:
+    """Write a JSON file, or refuse where an audit that was cut short has another there."""
+    if path.is_file() and json.loads(path.read_text("utf-8")) != json.loads(json.dumps(content)):
+        raise ValueError(
+            f"{what} must be as they were when this audit began; {path} says otherwise: bring "
+            "them back, or choose another --out."
+        )
+    write_json(path, content)
 
 
 def _read(source: Source) -> Corpus:
@@ -244,11 +291,17 @@ def _read(source: Source) -> Corpus:
 def _keep_model(fitted: Fitted, folder: Path) -> None:
     from metastable.models.saving import save_model
 
-    if not folder.exists():
-        save_model(fitted.target.model, folder)  # pyright: ignore[reportArgumentType]
+    if folder.exists():
+        return
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    save_model(fitted.target.model, part)  # pyright: ignore[reportArgumentType]
+    part.rename(folder)
 
 
-def _finish(config: AuditConfig, folder: Path, verdict: Any, started: datetime) -> dict[str, Any]:
+def _finish(
+    config: AuditConfig, folder: Path, verdict: Any, started: datetime, digests: dict[str, Any]
+) -> dict[str, Any]:
     from metastable.flows import Outcome
     from metastable.manifest import write_manifest
 
@@ -259,5 +312,6 @@ def _finish(config: AuditConfig, folder: Path, verdict: Any, started: datetime) 
         shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     outcome = Outcome("done", summary["reason"])
     spec = config.model_dump(mode="json", exclude_none=True)
-    write_manifest(folder, spec, config.digest, started, outcome, summary)
+    extra = summary | {"versions": package_versions()} | digests
+    write_manifest(folder, spec, config.digest, started, outcome, extra)
     return summary

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from metastable.audit.statistics import relabellings
 from metastable.complaints import one_line
-from metastable.spec.values import Count, Model, Positive, Seed, fingerprint
+from metastable.spec.values import Model, fingerprint
 from metastable.toml import read_toml, to_toml
 
 __all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
 
-Share = Annotated[float, Field(ge=0, le=1)]
+# Limits lie far above any use; what fits this machine's memory is asked when items are known.
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**6, strict=True)]
+Characters = Annotated[int, Field(ge=2, le=10**6, strict=True)]
+Steps = Annotated[int, Field(ge=1, le=10**7, strict=True)]
+Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, le=2**62, strict=True)]  # others are counted on from it
+Name = Annotated[str, Field(max_length=200)]
+Place = Annotated[str, Field(max_length=4000)]
 
 
 class Source(Model):
     """Where documents come from; `names` keeps those whose name fits, such as "17*|18*"."""
 
     kind: Literal["text", "jsonl", "csv", "array", "sotu", "digits"] = "text"
-    path: str | None = None
-    field: str = "text"
-    names: str | None = None
+    path: Place | None = None
+    field: Name = "text"
+    names: Name | None = None
 
 
 class SplitSpec(Model):
@@ -32,11 +41,11 @@ class SplitSpec(Model):
     items: Count = 80
     controls: Count = 80
     background: Count = 240
-    length: Annotated[int, Field(ge=2, strict=True)] = 48
-    lead: Annotated[int, Field(ge=0, strict=True)] = 0
+    length: Characters = 48
+    lead: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
     per_document: Count = 1
     overlap: Share = 0.5
-    ngram: Annotated[int, Field(ge=2, strict=True)] | None = None
+    ngram: Characters | None = None
 
 
 class ModelSpec(Model):
@@ -48,13 +57,13 @@ class ModelSpec(Model):
 
     family: Literal["transformer", "rnn", "lstm", "gru", "folder"] = "transformer"
     size: Literal["basic", "complex", "large"] = "complex"
-    path: str | None = None
-    reference: str | None = None
+    path: Place | None = None
+    reference: Place | None = None
     tokens: Literal["characters", "bytes"] = "characters"
-    steps: Count = 600
+    steps: Steps = 600
     rows: Count = 64
-    rate: Positive = 3e-3
-    device: str = "cpu"
+    rate: Rate = 3e-3
+    device: Name = "cpu"
 
     @model_validator(mode="after")
     def _told_where(self) -> ModelSpec:
@@ -67,9 +76,9 @@ class GeneratorSpec(Model):
     """A generator and its budgets, in tokens or vectors. Only what its kind knows may be set."""
 
     kind: Literal["prefix", "soft", "shared", "discrete", "amortised"]
-    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
-    steps: Count | None = None
-    rate: Positive | None = None
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
+    steps: Steps | None = None
+    rate: Rate | None = None
     prefix: Count | None = None
     network: Literal["basic", "complex"] | None = None
     tries: Count | None = None
@@ -100,9 +109,9 @@ class AuditConfig(Model):
     0.5
     """
 
-    name: str = ""
+    name: Name = ""
     seed: Seed = 0
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.01
     batch: Count = 40
     corpus: Source
     control: Source | None = None
@@ -117,12 +126,25 @@ class AuditConfig(Model):
     def _enough(self) -> AuditConfig:
         n, m = (-(-k // self.split.per_document) for k in (self.split.items, self.split.controls))
         asked = 5 + sum(len(one.budgets) for one in self.generators)
-        least = asked / min(math.comb(n + m, n), 10**9)
+        least = asked / relabellings(n, m, 10**9)
         if least > self.level:
             raise ValueError(
                 f"sets too small for level {self.level:g}: {n} protected and {m} control documents "
                 f"with {asked} questions can show no less than {least:.2g}; raise items and "
                 "controls, or the level"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _distinct(self) -> AuditConfig:
+        budgets = Counter((one.kind, budget) for one in self.generators for budget in one.budgets)
+        (kind, budget), times = max(
+            budgets.items(), key=lambda item: item[1], default=((None, 0), 0)
+        )
+        if times > 1:
+            raise ValueError(
+                f"generators must not repeat a kind and budget; {kind} {budget} stands there "
+                f"{times} times, and its rows could not be told apart: keep one"
             )
         return self
 
@@ -147,7 +169,7 @@ class AuditConfig(Model):
             for parent in parents:
                 node = node[parent]
             node[last] = value
-        return AuditConfig.model_validate(tree)
+        return _validated(tree)
 
 
 def load_config(path: str | Path) -> AuditConfig:
@@ -163,6 +185,10 @@ def load_config(path: str | Path) -> AuditConfig:
         table = tree.get(section)
         if isinstance(table, dict) and isinstance(table.get(key), str):
             table[key] = str(here / table[key])
+    return _validated(tree)
+
+
+def _validated(tree: dict[str, Any]) -> AuditConfig:
     try:
         return AuditConfig.model_validate(tree)
     except ValidationError as error:
