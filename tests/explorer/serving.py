@@ -41,6 +41,8 @@ class Inside(Client):
     """A server in a thread of this process, so that its tasks can be counted."""
 
     def __init__(self, folder: Path | None = None, **limits: Any):
+        # On a busy machine even a short answer may take long.
+        limits = {"thinking": 120.0} | limits
         self.app = create_app(folder, limits=Limits(**limits), hosts=hosts_of("127.0.0.1"))
         self.desk = self.app.app.state.desk
         self.desk._warm = lambda: asyncio.sleep(0)  # no worker before it is needed

@@ -168,7 +168,7 @@ class Pool:
         `seconds`, `Lost` when the process dies. In each case, and when the caller is cancelled,
         the worker is dropped or ended and its place is free again.
         """
-        worker = await self.take(60.0 if seconds is None else seconds)
+        worker = await self.take()
         answer, free = None, False
         try:
             async with asyncio.timeout(seconds):
