@@ -35,11 +35,12 @@ from metastable.audit.target import (
     torch_device,
     train_target,
 )
+from metastable.core.folder import claimed
 from metastable.models.training import Recipe
 
 __all__ = ["Case", "build_generators", "fit", "prepare", "run_audit", "shuffled"]
 
-CONFIG, MANIFEST, PARTS = "config.toml", "manifest.json", "parts"
+CONFIG, PARTS = "config.toml", "parts"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads
 _KINDS: dict[str, Any] = {
@@ -119,20 +120,31 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
     Returns the summary: verdict, reason, p_value, overlap_estimate [low, mid, high], auc,
     tpr_at_1pct, reconstruction_error, exact_rate, blind_auc, out.
     """
-    from metastable.audit.verdict import judge
-
     started = datetime.now(UTC)
     case = prepare(config)
-    target, reference, about = None, None, {}
+    target, reference = None, None
     if config.model.family == "folder":
         target = open_folder(str(config.model.path), config.model.device)
         if config.model.reference:
             reference = open_folder(config.model.reference, config.model.device)
     generators = build_generators(config.generators)
     _refuse_unfit(case, case.alphabet() if target is None else target.alphabet, generators)
-    claim(folder, config)
-    write_json(folder / "split.json", case.split.to_dict() | {"corpus_sha256": case.corpus.digest})
+    with claimed(folder, CONFIG, config.to_toml(), lambda file: _same(file, config), "audit"):
+        return _examine(case, folder, target, reference, generators, started)
 
+
+def _examine(
+    case: Case,
+    folder: Path,
+    target: Target | None,
+    reference: Target | None,
+    generators: Sequence[Generator],
+    started: datetime,
+) -> dict[str, Any]:
+    """Train where no model is given, elicit, judge; everything is kept in the claimed folder."""
+    from metastable.audit.verdict import judge
+
+    config = case.config
     if target is None:
         fitted = fit(case, case.split.training, config.seed, folder / "training.npz")
         other = fit(case, case.split.background, config.seed + 1, folder / "reference.npz")
@@ -141,6 +153,7 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
         _keep_model(fitted, folder / "model")
     else:
         about = {"model": {"folder": config.model.path}, "reference": config.model.reference}
+    write_json(folder / "split.json", case.split.to_dict() | {"corpus_sha256": case.corpus.digest})
     write_json(folder / "model.json", about)
 
     levels, parts = case.corpus.levels, folder / PARTS
@@ -201,26 +214,11 @@ def null_cases(
     return found
 
 
-def claim(folder: Path, config: AuditConfig) -> None:
-    """Make the folder ours, or say why it cannot be."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        try:
-            same = load_config(folder / CONFIG).digest == config.digest
-        except ValueError:
-            same = False
-        if not same:
-            raise ValueError(
-                f"--out must be a new or empty folder; {folder} holds something else: choose "
-                "another, or remove it yourself."
-            )
-        if (folder / MANIFEST).is_file():
-            raise ValueError(
-                f"--out {folder} already holds this audit, finished: choose another folder, or "
-                "remove it to run again."
-            )
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+def _same(file: Path, config: AuditConfig) -> bool:
+    try:
+        return load_config(file).digest == config.digest
+    except ValueError:
+        return False
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -244,8 +242,8 @@ def _read(source: Source) -> Corpus:
 def _keep_model(fitted: Fitted, folder: Path) -> None:
     from metastable.models.saving import save_model
 
-    if not folder.exists():
-        save_model(fitted.target.model, folder)  # pyright: ignore[reportArgumentType]
+    shutil.rmtree(folder, ignore_errors=True)  # of an audit that was cut short, perhaps in it
+    save_model(fitted.target.model, folder)  # pyright: ignore[reportArgumentType]
 
 
 def _finish(config: AuditConfig, folder: Path, verdict: Any, started: datetime) -> dict[str, Any]:
@@ -255,9 +253,11 @@ def _finish(config: AuditConfig, folder: Path, verdict: Any, started: datetime) 
     summary = verdict.to_dict() | {"out": str(folder)}
     write_json(folder / "checks.json", verdict.conditions)
     write_json(folder / "summary.json", summary)
-    for left in (*folder.glob(f"{PARTS}*"), folder / "training.npz", folder / "reference.npz"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     outcome = Outcome("done", summary["reason"])
     spec = config.model_dump(mode="json", exclude_none=True)
-    write_manifest(folder, spec, config.digest, started, outcome, summary)
+    scratch = f"{PARTS}*", "training.npz", "reference.npz"
+    skip = *scratch, "ranked.csv"
+    write_manifest(folder, spec, config.digest, started, outcome, summary, skip)
+    for left in (path for pattern in scratch for path in folder.glob(pattern)):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     return summary

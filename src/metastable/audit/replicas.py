@@ -12,7 +12,6 @@ import numpy as np
 
 from metastable import checks
 from metastable.audit.audit import (
-    MANIFEST,
     build_generators,
     cheapest,
     fit,
@@ -24,6 +23,8 @@ from metastable.audit.collect import collect, write_rows
 from metastable.audit.config import AuditConfig
 from metastable.audit.evidence import questions
 from metastable.audit.validity import calibration, main_p, resplit
+from metastable.core.folder import MANIFEST, open_folder
+from metastable.core.lock import Lock
 
 __all__ = ["run_null", "run_sweep"]
 
@@ -58,6 +59,7 @@ def run_sweep(
     for name, one in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
+            open_folder(place, "")  # refuses a damaged one
             told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         else:
             told = run_audit(one, place)
@@ -84,7 +86,11 @@ def run_null(
             "audit null must train its models; the config has a model folder: set family = "
             '"transformer" to see the null of a model of your own.'
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    with Lock(folder, "audit"):
+        return _null(config, folder, replicas, resplits)
+
+
+def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> dict[str, Any]:
     p_values, halves = [], []
     shares = np.diff(np.linspace(0, resplits, replicas + 1).astype(int)).tolist()
     for k, share in enumerate(shares):

@@ -66,7 +66,7 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         if isinstance(error, ValueError | OSError):
-            _refuse(str(error), 2)
+            _refuse(str(error), getattr(error, "exit_code", 2))
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise
