@@ -186,3 +186,15 @@ def test_marks_are_written_in_blocks_that_do_not_move_when_axes_grow():
     plan = plan_sweep(small())
     assert layout.chunk_of(len(plan.shape)) == 40
     assert [index for index, _ in layout.blocks((41, 2, 1))] == [(0, 0, 0), (1, 0, 0)]
+
+
+def test_a_missing_file_is_refused_by_readers_and_mended_by_the_same_sweep(tmp_path, quick):
+    """Zarr reads a chunk that is not there as NaN: a hole where a number was."""
+    execute.run_sweep(small(), tmp_path / "s")
+    whole = contents(tmp_path / "s")
+    for name in ("similarity/c.1.0.1.0", "last_clusters/c.0.1.0", "beta/c.0"):
+        (tmp_path / "s" / name).unlink()
+        with pytest.raises(ValueError, match=r"files are missing.*run the same sweep again"):
+            open_sweep(tmp_path / "s")
+        execute.run_sweep(small(), tmp_path / "s")
+        assert contents(tmp_path / "s") == whole

@@ -123,7 +123,7 @@ def _refuse_foreign(folder: Path, spec: str, same: Callable[[Path], bool], what:
     if folder.is_dir() and not any(name != LOCK for name in os.listdir(folder)):
         return
     finished = False
-    if (folder / MANIFEST).is_file() and (folder / spec).is_file():
+    if (folder / MANIFEST).is_file() and ((folder / spec).is_file() or _is_sealed(folder)):
         finished = open_folder(folder, "")["outcome"]["name"] != "interrupted"
     if not (folder / spec).is_file() or not same(folder / spec):
         beside = f" (another {spec}, or a damaged one)" if (folder / spec).is_file() else ""
@@ -155,6 +155,14 @@ def _read(folder: Path) -> dict[str, Any]:
     elif own != _own_checksum(manifest):
         raise ValueError(f"{path} is damaged (its own checksum differs): {REMEDY}.")
     return manifest
+
+
+def _is_sealed(folder: Path) -> bool:
+    """Whether the manifest is a whole one of ours; other programs have files of that name too."""
+    try:
+        return bool(_read(folder))
+    except ValueError:
+        return False
 
 
 def _is_ours(manifest: Any) -> bool:

@@ -32,7 +32,7 @@ class Checkpoint:
         count = len(jax.tree.leaves(fresh))
         try:
             # A member that is read to its end is compared with its CRC32.
-            with np.load(self.path, allow_pickle=False) as stored:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 fingerprint = str(stored["fingerprint"])
                 own = fingerprint == self.fingerprint
                 leaves = [stored[f"leaf{k}"] for k in range(count)] if own else []
