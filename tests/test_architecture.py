@@ -10,7 +10,7 @@ SOURCE = Path(ms.__file__).parent
 
 # Each part may import from itself and from what stands before it on the path.
 PATH = [
-    "checks numerics sphere harmonics maxima spec toml complaints",
+    "core checks numerics sphere harmonics maxima spec toml complaints",
     "measures",
     "fields",
     "flows",

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from metastable import __version__
+from metastable.core.folder import seal
 
-__all__ = ["file_hashes", "git_state", "versions", "write_manifest"]
+__all__ = ["git_state", "versions", "write_manifest"]
 
 _PACKAGES = "jax jaxlib diffrax equinox numpy scipy xarray zarr pydantic matplotlib finufft".split()
+LONGEST = 200  # entries of a list in a manifest
 
 
 def write_manifest(
-    folder: Path, spec: dict[str, Any], digest: str, started: datetime, outcome: Any, extra: Any
+    folder: Path,
+    spec: dict[str, Any],
+    digest: str,
+    started: datetime,
+    outcome: Any,
+    result: dict[str, Any],
+    skip: Sequence[str] = (),
 ) -> Path:
-    """Write `manifest.json` beside a result, after everything else in the folder."""
+    """Write `manifest.json` beside a result, after everything else in the folder.
+
+    `skip`: patterns of files without a checksum, such as checkpoints. Long lists in `result` are
+    thinned; `thinned` in the manifest says how long they were.
+    """
     import jax
 
     content = {
@@ -36,14 +47,22 @@ def write_manifest(
         "started": started.isoformat(),
         "duration_seconds": (datetime.now(UTC) - started).total_seconds(),
         "outcome": {"name": outcome.name, "message": outcome.message},
-        "result": extra,
-        "files_sha256": file_hashes(folder),
+        "result": {name: _thinned(value) for name, value in result.items()},
     }
-    path = folder / "manifest.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=2))
-    part.replace(path)
-    return path
+    long = {name: len(value) for name, value in result.items() if _is_long(value)}
+    return seal(folder, content | ({"thinned": long} if long else {}), skip)
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > LONGEST
+
+
+def _thinned(value: Any) -> Any:
+    """Of a long list every k-th entry and the last; lists of one length stay side by side."""
+    if not _is_long(value):
+        return value
+    every = -(-(len(value) - 1) // (LONGEST - 1))
+    return [*value[:-1:every], value[-1]]
 
 
 def versions() -> dict[str, str]:
@@ -71,18 +90,3 @@ def git_state() -> dict[str, Any] | None:
     return (
         None if commit is None else {"commit": commit, "dirty": bool(ask("status", "--porcelain"))}
     )
-
-
-def file_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file; a Zarr store counts as one, over its sorted paths and contents."""
-    hashes = {}
-    for path in sorted(folder.iterdir()):
-        if path.name in ("manifest.json", "manifest.part"):
-            continue
-        digest = hashlib.sha256()
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                digest.update(file.relative_to(folder).as_posix().encode())
-                digest.update(file.read_bytes())
-        hashes[path.name] = digest.hexdigest()
-    return hashes

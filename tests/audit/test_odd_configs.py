@@ -64,7 +64,7 @@ def test_every_key_takes_or_refuses_odd_values(tmp_path, monkeypatch, odd):
     def ready(*_):
         raise Ready
 
-    monkeypatch.setattr(module, "claim", ready)
+    monkeypatch.setattr(module, "claimed", ready)
     write_texts(tmp_path / "texts")
     base = tomllib.loads(CONFIG.format(overlap=0.75, steps=2) + GENERATORS)
     base |= {"name": "x", "level": 0.01, "batch": 40}

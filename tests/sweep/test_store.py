@@ -208,3 +208,15 @@ def test_a_root_that_is_not_ours_is_refused_in_a_line_and_restored(tmp_path, qui
     begun = lambda files: json.loads(files.pop("zarr.json"))["attributes"].pop("sweep")
     assert begun(whole) == begun(kept) and whole == kept
     assert status(store)["done"] == 20
+
+
+def test_a_missing_file_is_refused_by_readers_and_mended_by_the_same_sweep(tmp_path, quick):
+    """Zarr reads a chunk that is not there as NaN: a hole where a number was."""
+    execute.run_sweep(small(), tmp_path / "s")
+    whole = contents(tmp_path / "s")
+    for name in ("similarity/c.1.0.1.0", "last_clusters/c.0.1.0", "beta/c.0"):
+        (tmp_path / "s" / name).unlink()
+        with pytest.raises(ValueError, match=r"files are missing.*run the same sweep again"):
+            open_sweep(tmp_path / "s")
+        execute.run_sweep(small(), tmp_path / "s")
+        assert contents(tmp_path / "s") == whole

@@ -39,6 +39,7 @@ from metastable.audit.target import (
     train_target,
 )
 from metastable.audit.validity import in_words
+from metastable.core.folder import MANIFEST, claimed
 from metastable.models.training import Recipe
 
 __all__ = [
@@ -51,7 +52,7 @@ __all__ = [
     "shuffled",
 ]
 
-CONFIG, MANIFEST, PARTS = "config.toml", "manifest.json", "parts"
+CONFIG, PARTS = "config.toml", "parts"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads
 _KINDS: dict[str, Any] = {
@@ -145,8 +146,6 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
     Returns the summary: verdict, reason, p_value, overlap_estimate [low, mid, high], auc,
     tpr_at_1pct, reconstruction_error, exact_rate, blind_auc, out.
     """
-    from metastable.audit.verdict import judge
-
     started = datetime.now(UTC)
     case = prepare(config)
     target, reference = None, None
@@ -158,10 +157,24 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
     alphabet = case.alphabet() if target is None else target.alphabet
     limit = getattr(target and target.model, "places", None)
     refuse_unfit(config, case.split.items, alphabet, limit, generators)
-    claim(folder, config)
+    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
+        return _examine(case, folder, target, reference, generators, started)
+
+
+def _examine(
+    case: Case,
+    folder: Path,
+    target: Target | None,
+    reference: Target | None,
+    generators: Sequence[Generator],
+    started: datetime,
+) -> dict[str, Any]:
+    """Train where no model is given, elicit, judge; everything is kept in the claimed folder."""
+    from metastable.audit.verdict import judge
+
+    config = case.config
     split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
     _keep_same(folder / "split.json", split, "corpus and control")
-
     if target is None:
         fitted = fit(case, case.split.training, config.seed, folder / "training.npz")
         other = fit(case, case.split.background, config.seed + 1, folder / "reference.npz")
@@ -236,26 +249,12 @@ def null_cases(
     return found
 
 
-def claim(folder: Path, config: AuditConfig) -> None:
-    """Make the folder ours, or say why it cannot be."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        try:
-            same = load_config(folder / CONFIG).digest == config.digest
-        except ValueError:
-            same = False
-        if not same:
-            raise ValueError(
-                f"--out must be a new or empty folder; {folder} holds something else: choose "
-                "another, or remove it yourself."
-            )
-        if (folder / MANIFEST).is_file():
-            raise ValueError(
-                f"--out {folder} already holds this audit, finished: choose another folder, or "
-                "remove it to run again."
-            )
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+def same(file: Path, config: AuditConfig) -> bool:
+    """Whether a file holds this config, its name aside."""
+    try:
+        return load_config(file).digest == config.digest
+    except ValueError:
+        return False
 
 
 def read_unreported(folder: Path, config: AuditConfig) -> dict[str, Any] | None:
@@ -276,7 +275,11 @@ def write_json(path: Path, content: Any) -> None:
 
 def _keep_same(path: Path, content: Any, what: str) -> None:
     """Write a JSON file, or refuse where an audit that was cut short has another there."""
-    if path.is_file() and json.loads(path.read_text("utf-8")) != json.loads(json.dumps(content)):
+    try:
+        kept = json.loads(path.read_text("utf-8")) if path.is_file() else None
+    except ValueError:
+        kept = "damaged"
+    if kept is not None and kept != json.loads(json.dumps(content)):
         raise ValueError(
             f"{what} must be as they were when this audit began; {path} says otherwise: bring "
             "them back, or choose another --out."
@@ -308,10 +311,12 @@ def _finish(
     summary = verdict.to_dict() | {"out": str(folder)}
     write_json(folder / "checks.json", verdict.conditions)
     write_json(folder / "summary.json", summary)
-    for left in (*folder.glob(f"{PARTS}*"), folder / "training.npz", folder / "reference.npz"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     outcome = Outcome("done", summary["reason"])
     spec = config.model_dump(mode="json", exclude_none=True)
+    scratch = f"{PARTS}*", "training.npz", "reference.npz"
+    skip = *scratch, "ranked.csv"
     extra = summary | {"versions": package_versions()} | digests
-    write_manifest(folder, spec, config.digest, started, outcome, extra)
+    write_manifest(folder, spec, config.digest, started, outcome, extra, skip)
+    for left in (path for pattern in scratch for path in folder.glob(pattern)):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     return summary

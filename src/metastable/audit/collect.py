@@ -7,6 +7,7 @@ a file of its own: a collection that was cut short goes on to the same numbers.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -273,19 +274,34 @@ class _Kept:
             folder.mkdir(exist_ok=True)
 
     def load(self, key: str) -> tuple[list[Row] | None, Tensor | None]:
+        """Rows and prompts of a batch; none where it is not there, or damaged, to be done again."""
         if self.folder is None or not (self.folder / f"{key}.json").is_file():
             return None, None
-        rows = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
         array = self.folder / f"{key}.npy"
-        vectors = torch.from_numpy(np.load(array, allow_pickle=False)) if array.is_file() else None
-        return rows, vectors
+        try:
+            kept = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
+            vectors = np.load(array, allow_pickle=False) if array.is_file() else None
+            if kept["sha256"] != _checksum(kept["rows"], vectors):
+                return None, None
+        except (ValueError, KeyError, TypeError, EOFError):
+            return None, None
+        return kept["rows"], None if vectors is None else torch.from_numpy(vectors)
 
     def save(self, key: str, rows: list[Row], vectors: Tensor | None) -> None:
         if self.folder is None:
             return
-        if vectors is not None:
-            np.save(self.folder / f"{key}.npy", vectors.cpu().numpy(), allow_pickle=False)
+        array = None if vectors is None else vectors.cpu().numpy()
+        if array is not None:
+            np.save(self.folder / f"{key}.npy", array, allow_pickle=False)
         # The rows last and at once: where they stand, the batch is whole.
         part = self.folder / f"{key}.part"
-        part.write_text(json.dumps(rows), encoding="utf-8")
+        kept = {"rows": rows, "sha256": _checksum(rows, array)}
+        part.write_text(json.dumps(kept), encoding="utf-8")
         os.replace(part, self.folder / f"{key}.json")
+
+
+def _checksum(rows: list[Row], vectors: np.ndarray | None) -> str:
+    digest = hashlib.sha256(json.dumps(rows).encode())
+    if vectors is not None:
+        digest.update(str((vectors.shape, vectors.dtype)).encode() + vectors.tobytes())
+    return digest.hexdigest()

@@ -14,19 +14,20 @@ import numpy as np
 
 from metastable import checks
 from metastable.audit.audit import (
-    MANIFEST,
+    CONFIG,
     build_generators,
     cheapest,
-    claim,
     fit,
     prepare,
     run_audit,
+    same,
     write_json,
 )
 from metastable.audit.collect import collect, write_rows
 from metastable.audit.config import AuditConfig
 from metastable.audit.evidence import questions
 from metastable.audit.validity import calibration, main_p, resplit
+from metastable.core.folder import MANIFEST, claimed, open_folder
 
 __all__ = ["run_null", "run_sweep"]
 
@@ -69,6 +70,7 @@ def run_sweep(
     for name, one in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
+            open_folder(place, "")  # refuses a damaged one
             told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         else:
             with _counted(runs, len(cases), "audits"):
@@ -101,14 +103,19 @@ def run_null(
             f"replicas must be at most {MOST} and resplits {100 * MOST}; got {replicas} and "
             f"{resplits}: ask for fewer."
         )
+    prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
+    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
+        return _null(config, folder, replicas, resplits)
+
+
+def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> dict[str, Any]:
+    """Train and audit the models of a null in the claimed folder; see `run_null`."""
     p_values, halves = [], []
     shares = np.diff(np.linspace(0, resplits, replicas + 1).astype(int)).tolist()
     for k, share in enumerate(shares):
         one = config.altered(split__overlap=0.0, seed=config.seed + k)
         place = folder / f"seed={one.seed}"
         case = prepare(one)
-        if k == 0:
-            claim(folder, config)
         place.mkdir(exist_ok=True)
         with _counted(p_values, replicas, "models"):
             fitted = fit(case, case.split.training, one.seed, place / "training.npz")

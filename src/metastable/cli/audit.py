@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from metastable.cli.options import Debug, Json
+from metastable.cli.runs import tell_unchecked
 
 __all__ = ["app"]
 
@@ -146,7 +147,7 @@ def report(
     from metastable.report.audits import report_audit
 
     page = report_audit(folder)
-    _tell({"page": str(page)}, as_json, [str(page)])
+    _tell({"page": str(page), "unchecked": tell_unchecked(folder)}, as_json, [str(page)])
 
 
 def _report(folder: Path) -> None:

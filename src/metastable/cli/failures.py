@@ -14,11 +14,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from metastable.core.folder import FULL, DiskFull
 from metastable.interrupts import line_for, option
 
 __all__ = ["Commands", "Escaped", "describe", "warnings_on_one_line"]
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
 # The system's answers to a name, a path or a port that was given: bad input, not a failure.
 REFUSED = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
@@ -68,6 +68,8 @@ def describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
     if format_message is not None:
         text = format_message()
         return _line(text + _received(text, arguments)), 2
+    if isinstance(error, DiskFull):
+        return _line(str(error)), 1
     if isinstance(error, OSError) and error.errno in FULL:
         return _line(_full(error, arguments)), 1
     if isinstance(error, OSError) and error.errno in REFUSED:

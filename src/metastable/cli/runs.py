@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from metastable.cli.options import Debug, Json
 
-__all__ = ["compare", "doctor", "predict", "report", "run"]
+__all__ = ["compare", "doctor", "predict", "report", "run", "tell_unchecked"]
 
 
 def run(
@@ -126,8 +127,9 @@ def compare(
     from metastable.results import load_run
 
     comparison = judge(load_run(folder)[1])
+    note = tell_unchecked(folder)
     if as_json:
-        print(json.dumps(comparison.to_dict()))
+        print(json.dumps(comparison.to_dict() | {"unchecked": note}))
     else:
         comparison.print()
     if not comparison.agrees:
@@ -154,7 +156,18 @@ def report(
         from metastable.report.judged import report_folders
 
         page = report_folders([folder], folder / "report.html")
-    print(json.dumps({"page": str(page)}) if as_json else page)
+    note = None if (folder / "zarr.json").is_file() else tell_unchecked(folder)
+    print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
+
+
+def tell_unchecked(folder: Path) -> str | None:
+    """The sentence that a folder's files were not checked, also printed to stderr; else None."""
+    from metastable.core.folder import unchecked
+
+    note = unchecked(folder)
+    if note:
+        print(f"metastable: {note}", file=sys.stderr)
+    return note
 
 
 def doctor(as_json: Json = False, debug: Debug = False) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.folder import naming
 from metastable.numerics import jax
 
 __all__ = ["Checkpoint"]
@@ -28,13 +29,25 @@ class Checkpoint:
         """The saved state, or `fresh` when there is none yet."""
         if self.path is None or not self.path.exists():
             return fresh
-        with np.load(self.path, allow_pickle=False) as stored:
-            if str(stored["fingerprint"]) != self.fingerprint:
-                raise ValueError(
-                    f"checkpoint {self.path} belongs to another run (other tokens, field, horizon, "
-                    "frames or stepper): choose another file or remove it."
-                )
-            leaves = [stored[f"leaf{k}"] for k in range(len(jax.tree.leaves(fresh)))]
+        count = len(jax.tree.leaves(fresh))
+        try:
+            # A member that is read to its end is compared with its CRC32.
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                fingerprint = str(stored["fingerprint"])
+                own = fingerprint == self.fingerprint
+                leaves = [stored[f"leaf{k}"] for k in range(count)] if own else []
+        except (MemoryError, PermissionError):
+            raise
+        except Exception as error:  # whatever zipfile, zlib and numpy make of a damaged file
+            raise ValueError(
+                f"checkpoint {self.path} is damaged ({type(error).__name__}): remove it to start "
+                "over."
+            ) from None
+        if not own:
+            raise ValueError(
+                f"checkpoint {self.path} belongs to another run (other tokens, field, horizon, "
+                "frames or stepper): choose another file or remove it."
+            )
         return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
 
     def save(self, state: dict[str, Any]) -> None:
@@ -42,8 +55,12 @@ class Checkpoint:
             return
         leaves = {f"leaf{k}": leaf for k, leaf in enumerate(jax.tree.leaves(state))}
         part = self.path.with_name(self.path.name + ".part")
-        with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, fingerprint=self.fingerprint, **leaves)
+        try:
+            with naming(self.path), part.open("wb") as file:
+                np.savez(file, allow_pickle=False, fingerprint=self.fingerprint, **leaves)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
         os.replace(part, self.path)  # a crash leaves either the old state or the new one
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -137,24 +138,45 @@ class Trajectory(Generic[M]):
         path = Path(path)
         if path.exists():
             raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
-        self.to_dataset().to_zarr(path, mode="w-", consolidated=False)
+        with warnings.catch_warnings():
+            # All metadata a second time in the root, which readers such as xarray.open_zarr look
+            # for first and miss with a warning; Zarr warns that its format 3 does not know it yet.
+            warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+            self.to_dataset().to_zarr(path, mode="w-", consolidated=True)
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory[Any]:
-        """Read a trajectory written by `save`."""
-        import xarray
-
+        """Read a trajectory written by `save`; a damaged one is a ValueError."""
         if not Path(path).is_dir():
             raise ValueError(f"path must be a stored trajectory; nothing at {path}.")
+        try:
+            return cls._read(path)
+        except (MemoryError, PermissionError):
+            raise
+        except Exception as error:  # whatever Zarr, its codecs, xarray and numpy make of it
+            raise ValueError(
+                f"{path} is damaged or no stored trajectory ({type(error).__name__}): restore it "
+                "from a copy, or make it again."
+            ) from error
+
+    @classmethod
+    def _read(cls, path: str | Path) -> Trajectory[Any]:
+        import xarray
+
         data = xarray.load_dataset(path, engine="zarr", consolidated=False)
-        frames: list[Any] = [None] * data.sizes["time"]
+        times = data["time"].values
+        if times.size == 0 or np.isnan(times).any():  # what a missing chunk reads as
+            raise ValueError("times are missing")
+        frames: list[Any] = [None] * times.size
         for name in data.attrs["measures"].split():
             kind = getattr(import_module(f"metastable.measures.{_HOMES[name]}"), name)
             read = kind.from_variables(data)
             frames = [old if new is None else new for old, new in zip(frames, read, strict=True)]
+        if any(frame is None for frame in frames):
+            raise ValueError("frames are missing")
         return cls(
-            times=data["time"].values,
+            times=times,
             frames=tuple(frames),
             clock=data.attrs["clock"],
             outcome=Outcome(data.attrs["outcome"], data.attrs["outcome_message"]),

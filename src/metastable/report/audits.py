@@ -11,6 +11,7 @@ from typing import Any
 
 from metastable.audit.evidence import Question, questions, rank_items
 from metastable.audit.validity import in_words
+from metastable.core.folder import MANIFEST, open_folder
 from metastable.report.elicited import list_items
 from metastable.report.page import (
     Block,
@@ -46,12 +47,15 @@ def report_audit(folder: str | Path) -> Path:
     read from `null.json`. Derived files are replaced.
     """
     folder = Path(folder)
+    _verify(folder)
     if _is_audit(folder):
         return _report_one(folder)
     if (folder / "null.json").is_file():
         return _report_null(folder)
     inside = sorted({path.parent for path in folder.rglob("summary.json")})
     runs = [one for one in inside if _is_audit(one)]
+    for one in runs:
+        _verify(one)
     if not runs:
         raise ValueError(
             f"DIR must hold a finished audit (items.csv, checks.json, summary.json, config.toml), "
@@ -164,6 +168,12 @@ def _report_null(folder: Path) -> Path:
     from metastable.report import audited
 
     told = _json(folder / "null.json")
+    needed = "replicas resplits replica_p_values resplit_p_values rejections_at_5pct replica_ks_p"
+    if not isinstance(told, dict) or not told.keys() >= {*needed.split(), "resplit_ks_p"}:
+        raise ValueError(
+            f"{folder / 'null.json'} is damaged (numbers are missing): run the same `metastable "
+            "audit null` again."
+        )
     null = {"null models": told["replica_p_values"], "re-splits": told["resplit_p_values"]}
     figure = audited.draw_calibration(null)
     save_figure(figure, folder / "figures", "calibration")
@@ -356,5 +366,16 @@ def _is_audit(folder: Path) -> bool:
     return all((folder / name).is_file() for name in names)
 
 
+def _verify(folder: Path) -> None:
+    """Refuse an audit with a damaged file; one that is not finished has nothing to compare with."""
+    if (folder / MANIFEST).is_file():
+        open_folder(folder, "")
+
+
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8"))
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError:
+        raise ValueError(
+            f"{path} is damaged (not JSON): restore it from a copy, or run it again."
+        ) from None

@@ -1,0 +1,1 @@
+"""What every part of the package stands on, and what knows none of them."""
