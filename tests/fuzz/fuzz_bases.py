@@ -8,12 +8,13 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ACTIONS", "MADE", "damaged", "make", "numbers", "store_digest"]
+__all__ = ["ACTIONS", "MADE", "damaged", "make", "numbers", "recipe", "store_digest"]
 
 WORDS = (
     "amber basin cedar delta ember fjord grove haven inlet jetty knoll ledge marsh ocean".split()
@@ -91,6 +92,7 @@ ACTIONS: dict[str, dict[str, list[str]]] = {
     "cut audit": {"again": ["audit", "run", "spec.toml", "--out", "it", "--json"]},
     "reproduce": {"again": REPRODUCE},
 }  # fmt: skip
+REPLACED = {"run": 8, "learn": 2, "audit": 2}  # files put in place before a result is cut short
 TEXTS = {"learn": LEARN, "sweep": SWEEP, "audit": AUDIT}
 CHANGING = ("second", "started", "finished", "skipped", "resumed", "out", "store", "page", "report")
 
@@ -161,7 +163,7 @@ def _cut(kind: str) -> Callable[[Path, Call], None]:
     """A result cut short: ended by a KeyboardInterrupt after some files were put in place."""
 
     def make_it(place: Path, call: Call) -> None:
-        replace, left = os.replace, [{"run": 8, "learn": 2, "audit": 2}[kind]]
+        replace, left = os.replace, [REPLACED[kind]]
 
         def cut(*arguments: Any, **named: Any) -> None:
             replace(*arguments, **named)
@@ -194,25 +196,38 @@ MADE: dict[str, Callable[[Path, Call], None]] = {
 
 
 def damaged(folder: Path, how: str, which: float, where: float) -> str:
-    """Damage one file below `folder`, chosen by shares; returns what was done, in words."""
+    """Damage one file below `folder`, chosen by shares; returns the shell line that does so."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     file = files[int(which * len(files))]
     content = file.read_bytes()
+    name = shlex.quote(str(file.relative_to(folder.parent)))
     place = int(where * 8 * len(content))
     if how == "delete":
         file.unlink()
-    elif how == "empty" or not content:
-        file.write_bytes(b"")
-    elif how == "halve":
-        file.write_bytes(content[: len(content) // 2])
-    elif how == "replace":
+        return f"rm {name}"
+    if how == "replace":
         file.write_bytes(b"{}\n")
-    else:
+        return f"echo '{{}}' > {name}"
+    if how == "flip" and content:
         changed = bytearray(content)
         changed[place // 8] ^= 1 << place % 8
         file.write_bytes(bytes(changed))
-    at = f", bit {place % 8} of byte {place // 8}" if how == "flip" else ""
-    return f"{how} {file.relative_to(folder)} ({len(content)} bytes){at}"
+        flip = f"b[{place // 8}] ^= {1 << place % 8}"
+        code = f"b = bytearray(open(f, 'rb').read()); {flip}; open(f, 'wb').write(b)"
+        return f'python -c "import sys; f = sys.argv[1]; {code}" {name}'
+    size = len(content) // 2 if how == "halve" else 0
+    file.write_bytes(content[:size])
+    return f"truncate -s {size} {name}"
+
+
+def recipe(base: str) -> list[str]:
+    """Shell lines that make a base."""
+    kind = base.removeprefix("cut ")
+    lines = [f"cat > spec.toml <<'END'{TEXTS[kind]}END"] if kind in TEXTS else []
+    if kind == "audit":
+        lines.append("# texts/: 48 texts of 24 random words")
+    cut = f"  # Ctrl-C after {REPLACED[kind]} files have been put in place" if kind != base else ""
+    return [*lines, shlex.join(["metastable", *ACTIONS[kind]["again"]]) + cut]
 
 
 def numbers(tree: Any) -> Any:

@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fuzz.fuzz_bases import recipe
+
 __all__ = ["Case", "reproducer"]
 
 LONGEST = 6000  # characters of a file that a reproducer spells out
@@ -51,7 +53,7 @@ class Case:
 
 
 def reproducer(case: Case, note: str = "") -> str:
-    """Shell lines that make the folder of a case and run its command."""
+    """Shell lines that make the folder of a case and run its command; `note` is its damage."""
     lines = [
         f"# {case.kind}: {case.name}",
         f"# or: python tests/fuzz/fuzz.py --seed {case.seed} --case {case.number}",
@@ -60,11 +62,13 @@ def reproducer(case: Case, note: str = "") -> str:
         lines.append(f"# {case.catalogue}/ stands for experiments/reproduce/")
     for path, used in case.uses.items():
         lines.append(f"# {path}: {used}, made by tests/fuzz/fuzz_bases.py")
-    if note:
-        lines.append(f"# {note}")
+    if case.damage:
+        lines += recipe(case.damage[0])
     for path, content in case.files.items():
         lines.append(_file(path, content))
     lines += [f"ln -s {shlex.quote(to)} {shlex.quote(path)}" for path, to in case.links.items()]
+    if note:
+        lines.append(note)
     lines.append(shlex.join(["metastable", *case.argv]))
     return "\n".join(line if len(line) < LONGEST else line[:LONGEST] + " [...]" for line in lines)
 

@@ -91,15 +91,17 @@ class Worker:
             "MPLBACKEND": "Agg",
             "COLUMNS": "100",
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.fuzz_worker", str(self.folder), str(self.bases)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.folder / "worker.log").open("ab"),
-            env=environment,
-            cwd=self.folder,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-m", "tests.fuzz.fuzz_worker"]
+        with (self.folder / "worker.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, str(self.folder), str(self.bases)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                cwd=self.folder,
+                start_new_session=True,
+            )
 
     def _watch(self, case: Case) -> dict[str, Any]:
         assert self.process is not None

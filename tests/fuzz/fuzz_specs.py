@@ -20,13 +20,13 @@ WORK = frozenset(
 )
 # Share of cases whose --out is taken, so that a spec that passes is refused before the work.
 GATED = {"run": 0.75, "sweep": 0.85, "learn": 0.95, "audit": 0.96}
-GATED_LESSONS = ("particle_fit", "digits")  # dear even when tiny
+GATED_LESSONS = ("particle_fit", "digits", "open_question_1")  # dear even when tiny
 TAKEN: dict[str, bytes | None] = {"taken/other.txt": b"not yours\n"}
 EXECUTED = "activation_signs"  # the one entry of `reproduce` that takes no time
 
 
-def spec_case(kind: str, chance: random.Random) -> Case:
-    """One mutated spec and the command that reads it."""
+def spec_case(kind: str, chance: random.Random, *, cheap: bool = False) -> Case:
+    """One mutated spec and the command that reads it; a `cheap` one computes nothing."""
     specs = tiny_specs(kind)
     base = chance.choice(sorted(specs))
     if kind == "reproduce" and chance.random() < 0.2:
@@ -44,17 +44,20 @@ def spec_case(kind: str, chance: random.Random) -> Case:
     as_json = ("--json",) if chance.random() < 0.6 else ()
     name = f"{base}: {'; '.join(notes)}"[:200]
     if kind == "reproduce":
-        return _entry(base, name, content, touched, as_json, chance)
-    gated = chance.random() < GATED[kind] or base in GATED_LESSONS
+        carried_out = base == EXECUTED and not cheap and chance.random() < 0.3
+        return _entry(base, name, content, touched, as_json, carried_out)
+    gated = chance.random() < GATED[kind] or base in GATED_LESSONS or cheap
     out = "taken" if gated else "out"
     command = ("audit", "run") if kind == "audit" else (kind,)
-    uses = {"audit": {"texts": "texts", "model": "model"}, "learn": {"model": "model"}}
+    uses = {"texts": "texts"} if kind == "audit" else {}
+    if base == "own_model" and not cheap:
+        uses["model"] = "model"
     return Case(
         kind=f"spec {kind}",
         name=name,
         argv=(*command, *as_json, "spec.toml", "--out", out),
         files={"spec.toml": content, **(TAKEN if gated else {})},
-        uses=uses.get(kind, {}) if not gated or kind == "audit" else {},
+        uses=uses,
         out=out,
         long=any(key in WORK and _any_huge(value) for key, value in touched),
     )
@@ -66,14 +69,13 @@ def _entry(
     content: bytes,
     touched: list[tuple[str, Any]],
     as_json: tuple[str, ...],
-    chance: random.Random,
+    carried_out: bool,
 ) -> Case:
-    """A mutated entry of the catalogue; only the cheap one is carried out."""
-    settings = any(key.startswith("settings") for key, _ in touched)
-    if base == EXECUTED and not settings and chance.random() < 0.3:
+    """A mutated entry of the catalogue: listed, or carried out if its settings are untouched."""
+    if carried_out and not any(key == "settings" for key, _ in touched):
         argv = ("reproduce", *as_json, base, "--fast", "--workers", "1", "--out", "out")
     else:
-        argv = ("reproduce", *as_json, *(("--list",) if chance.random() < 0.7 else ("nothing",)))
+        argv = ("reproduce", *as_json, "--list" if len(name) % 3 else "nothing")
     files: dict[str, bytes | None] = {f"catalogue/{base}.toml": content}
     return Case("spec reproduce", name, argv, files, out="out", catalogue="catalogue")
 

@@ -12,7 +12,7 @@ __all__ = ["tiny_specs"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Any] = {
-    "tokens": 4, "dim": 3, "frames": 3, "horizon": 0.5, "samples": 2, "repetitions": 1,
+    "tokens": 3, "dim": 3, "frames": 3, "horizon": 0.5, "samples": 2, "repetitions": 1,
 }  # fmt: skip
 _LITTLE_NETWORK = {"widths": [3], "neurons": 2, "horizon": 1.0}
 _LITTLE_TRAINING = {"steps": 2, "rate": 0.02, "decay": 0.01}
@@ -82,7 +82,7 @@ _RUNS: list[dict[str, Any]] = [
     },
     {
         "measure": {"kind": "polygon", "tokens": 4},
-        "field": {"kind": "kuramoto", "coupling": 1.0, "frequencies": [0.1, 0.2, 0.3, 0.4]},
+        "field": {"kind": "kuramoto", "coupling": 1.0, "frequencies": [0.1, 0.2, 0.3]},
     },
     {
         "measure": {"kind": "simplex", "dim": 3},
@@ -153,8 +153,8 @@ def _sweep(tree: dict[str, Any]) -> dict[str, Any]:
     """The same sweep over two values of each axis, each cell tiny."""
     axes = {key: _two(axis) for key, axis in tree["axes"].items()}
     base = _shrunk(tree["base"])
-    if "measure" in base and "dim" not in base["measure"]:
-        base["measure"]["dim"] = 2
+    if "tokens" in axes.get("measure", {}):
+        axes["measure"]["tokens"] = [3, 4]
     return _shrunk({k: v for k, v in tree.items() if k not in ("axes", "base")}) | {
         "axes": axes,
         "base": base,
@@ -184,7 +184,8 @@ def _audit(tree: dict[str, Any]) -> dict[str, Any]:
     if tree["corpus"]["kind"] != "digits":
         tree["corpus"] = {"kind": "text", "path": "texts"}
         if "control" in tree:
-            tree["control"] = {"kind": "text", "path": "texts"}
+            tree["corpus"]["names"] = "text00*|text01*|text02*"
+            tree["control"] = {"kind": "text", "path": "texts", "names": "text03*|text04*"}
     made = {**tree, **small}
     if tree.get("model", {}).get("family") == "folder":
         made["model"] = {"family": "folder", "path": "model"}
