@@ -56,7 +56,7 @@ def case_of(seed: int, number: int, *, cheap: bool = False) -> Case:
         case = folder_case(chance)
     else:
         case = {"options": option_case, "damage": damage_case}[kind](chance, cheap=cheap)
-    return replace(case, seed=seed, number=number)
+    return replace(case, seed=seed, number=number, cheap=cheap)
 
 
 def cases(seed: int, count: int, *, cheap: bool = False) -> Iterator[Case]:

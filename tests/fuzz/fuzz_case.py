@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fuzz.fuzz_bases import recipe
 
-__all__ = ["Case", "reproducer"]
+__all__ = ["Case", "mentioned", "reproducer"]
 
 LONGEST = 6000  # characters of a file that a reproducer spells out
 
@@ -40,6 +40,7 @@ class Case:
     catalogue: str | None = None
     number: int = -1
     seed: int = 0
+    cheap: bool = False
 
     @property
     def as_json(self) -> bool:
@@ -52,11 +53,17 @@ class Case:
         return "--debug" in self.argv
 
 
+def mentioned(files: dict[str, bytes | None], argv: tuple[str, ...]) -> dict[str, bytes | None]:
+    """The files whose first part stands in a command; the others only make reproducers long."""
+    return {k: v for k, v in files.items() if any(k.split("/")[0] in word for word in argv)}
+
+
 def reproducer(case: Case, note: str = "") -> str:
     """Shell lines that make the folder of a case and run its command; `note` is its damage."""
     lines = [
         f"# {case.kind}: {case.name}",
-        f"# or: python tests/fuzz/fuzz.py --seed {case.seed} --case {case.number}",
+        f"# or: python tests/fuzz/fuzz.py --seed {case.seed} --case {case.number}"
+        + " --cheap" * case.cheap,
     ]
     if case.catalogue:
         lines.append(f"# {case.catalogue}/ stands for experiments/reproduce/")

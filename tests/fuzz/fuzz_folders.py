@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.fuzz.fuzz_case import Case
+from tests.fuzz.fuzz_case import Case, mentioned
 
 __all__ = ["folder_case"]
 
@@ -68,7 +68,7 @@ def folder_case(chance: random.Random) -> Case:
         kind="folders",
         name=f"{' '.join(command)[:60]} {place[:40]!r} ({held_names})",
         argv=argv,
-        files=files,
+        files=mentioned(files, (*argv, "it")),
         links=links,
         out=_written(command, place),
     )

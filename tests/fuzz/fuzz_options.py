@@ -7,7 +7,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from tests.fuzz.fuzz_case import Case
+from tests.fuzz.fuzz_case import Case, mentioned
 from tests.fuzz.fuzz_specs import WORK
 from tests.fuzz.fuzz_values import ODD, as_option, is_huge
 
@@ -118,7 +118,7 @@ def option_case(chance: random.Random, *, cheap: bool = False) -> Case:
         kind="options",
         name=" ".join(part[:30] for part in argv)[:200],
         argv=argv,
-        files={**FILES, "audit.toml": _audit()},
+        files=mentioned({**FILES, "audit.toml": _audit()}, argv),
         uses={"model": "model"} if path == ("inspect",) and "model" in args else {},
         out=_out(args, path),
         long=any(name in WORK and is_huge(value) for name, value in touched),
@@ -200,4 +200,4 @@ def _audit() -> bytes:
     from tests.fuzz.fuzz_values import toml_text
 
     tree = tiny_specs("audit")["readable"]
-    return toml_text({**tree, "corpus": {"kind": "text", "path": "words.txt"}}).encode()
+    return toml_text({**tree, "corpus": {"kind": "text", "path": "missing.txt"}}).encode()

@@ -19,7 +19,7 @@ WORK = frozenset(
     "repetitions samples points horizon batch rows seconds".split()
 )
 # Share of cases whose --out is taken, so that a spec that passes is refused before the work.
-GATED = {"run": 0.75, "sweep": 0.85, "learn": 0.95, "audit": 0.96}
+GATED = {"run": 0.4, "sweep": 0.7, "learn": 0.9, "audit": 0.93}
 GATED_LESSONS = ("particle_fit", "digits", "open_question_1")  # dear even when tiny
 TAKEN: dict[str, bytes | None] = {"taken/other.txt": b"not yours\n"}
 EXECUTED = "activation_signs"  # the one entry of `reproduce` that takes no time
@@ -115,8 +115,9 @@ def _mutate(
     what = chance.choices(["odd", "delete", "rename", "add", "swap", "wrap"], [70, 8, 6, 6, 7, 3])[
         0
     ]
-    if what == "odd":
-        value = copy.deepcopy(chance.choice(ODD))
+    if what in ("odd", "near"):
+        near = _near(parent[key], chance) if what == "near" else None
+        value = copy.deepcopy(chance.choice(ODD)) if near is None else near
         parent[key] = value
         touched.append((word, value))
         notes.append(f"{where} = {str(value)[:40]!r}")
@@ -141,6 +142,15 @@ def _mutate(
         )
         touched.append((word, parent[key]))
         notes.append(f"wrap {where}")
+
+
+def _near(value: Any, chance: random.Random) -> Any:
+    """Another number of about the same cost; None for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int):
+        return chance.choice([value + 1, value - 1, -value, 2 * value, float(value), str(value)])
+    return value * chance.choice([-1.0, 0.5, 2.0, 1e-3, 10.0, 1e3, 1e-9, 1e9])
 
 
 def _spoiled(content: bytes, chance: random.Random, notes: list[str]) -> bytes:
