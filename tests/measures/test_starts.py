@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import mpmath
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import chi2, kstest, norm
 
 import metastable as ms
 from metastable.measures.starts import _vmf_depths
+from metastable.sphere import retract
 from tests import oracles
 
 N = 20_000
@@ -33,6 +35,14 @@ def test_seeds_decide_the_draw():
     a, b, c = ms.uniform(9, 3, seed=1), ms.uniform(9, 3, seed=1), ms.uniform(9, 3, seed=2)
     assert np.array_equal(a.points, b.points)
     assert np.abs(np.asarray(a.points) - np.asarray(c.points)).max() > 0.1
+
+
+@pytest.mark.parametrize(("tokens", "dim"), [(1, 2), (5, 7), (17, 3), (311, 3), (1025, 2)])
+def test_uniform_tokens_are_those_of_a_draw_of_their_own_size(tokens, dim):
+    """Drawing more and keeping the first compiles less often; the bits must not change."""
+    exact = jax.random.normal(jax.random.key(6), (tokens, dim), dtype=float)
+    x = np.asarray(ms.uniform(tokens, dim, seed=6).points)
+    np.testing.assert_array_equal(x, np.asarray(retract(retract(exact))))
 
 
 @pytest.mark.parametrize("seed", [None, 0, 5])
