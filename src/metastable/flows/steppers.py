@@ -24,7 +24,7 @@ __all__ = [
     "evaluations_per_step",
 ]
 
-_SHORTEST = 1e-300  # of a step; times divided by a shorter one would leave the range of floats
+_SHORTEST = 1e-307  # of a step; times divided by a shorter one overflow
 
 
 class Adaptive(eqx.Module):

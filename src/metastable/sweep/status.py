@@ -22,7 +22,7 @@ def open_sweep(folder: str | Path) -> xarray.Dataset:
     """A store as an xarray dataset, its axes in increasing order; cells not run are NaN."""
     kept_sweep(Path(folder))  # a clear refusal of anything else
     try:
-        data = xarray.open_zarr(folder, chunks=None)
+        data = xarray.open_zarr(folder, chunks=None, consolidated=True)
         whole = isinstance(data.attrs["sweep"], dict) and {"done", "outcome"} <= set(data)
     except (ValueError, TypeError, LookupError, AttributeError, OSError):
         whole = False

@@ -132,16 +132,17 @@ def _gaussian_choice(measure: Points, kernel: Kernel, tolerance: float) -> Sum:
         return Dense()
     # On the sphere queries and keys are images of unit vectors: their matrices bound the norms.
     query, key = np.asarray(kernel.left), np.asarray(kernel.right)
+    if not max(np.abs(query).max(), np.abs(key).max()) < 1e150:
+        return Dense()  # squares of the norms below would overflow
     beta, axes = float(kernel.beta), key.shape[1]
     long = float(np.linalg.norm(key, 2))
     short = float(np.linalg.norm(key, -2)) if measure.dim <= axes else 0.0
     apart = float(np.linalg.norm(query - key, 2))
-    # Products, since a float's power raises where a product is infinite.
-    lost = beta / 2 * ((long - short) * (long + short) + apart * apart)
+    lost = beta / 2 * (long**2 - short**2 + apart**2)
     radius = math.sqrt(beta) * max(float(np.linalg.norm(query, 2)), long)
-    if not lost < _MOST_LOST or radius == 0:  # also where a norm overflowed
+    if lost > _MOST_LOST or radius == 0:
         return Dense()
-    target = tolerance * _share(beta * long * long, measure.dim) * math.exp(-lost)
+    target = tolerance * _share(beta * long**2, measure.dim) * math.exp(-lost)
     if target < _attainable(target, measure):
         return Dense()
     chosen = GaussianSum(radius * (1 + 1e-9), target)
