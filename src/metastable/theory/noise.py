@@ -44,7 +44,7 @@ def log_critical_kappa(beta: Any, dim: int, *, normalized: bool = True) -> np.nd
     """Logarithm of `critical_kappa`, for USA past β ≈ 750, where κ_# underflows.
 
     >>> float(log_critical_kappa(800.0, 2, normalized=False).round(3))
-    -789.053
+    -789.054
     """
     log_rate = log_growth_rates(beta, dim, 1, normalized=normalized)[..., 0]
     return math.log(dim - 1) - log_rate
