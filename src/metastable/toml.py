@@ -12,6 +12,7 @@ import tomli_w
 __all__ = ["read_toml", "to_toml"]
 
 DEEPEST = 32  # tables and lists inside each other; a spec has fewer than ten
+_DOTTED = re.compile(r"(?:[\w-]+[ \t]*\.[ \t]*){500}")  # a key of so many parts
 
 
 def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
@@ -19,14 +20,16 @@ def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
     deep = f"{name} must hold tables and lists at most {DEEPEST} deep; {path} goes deeper."
     try:
         # Editors of Windows put a byte order mark first; utf-8-sig reads with and without.
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        text = Path(path).read_text(encoding="utf-8-sig")
+        # The reader takes time in the square of the dots in a key.
+        tree = None if _DOTTED.search(text) else tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{name} must be a readable TOML file; got {path} ({error}).") from None
     except RecursionError:
         raise ValueError(deep) from None
     except ValueError as error:  # of TOML, and of integers too long for Python
         raise ValueError(f"{name} must be valid TOML; {path}: {error}.") from None
-    if _depth_exceeds(tree, DEEPEST):
+    if tree is None or _depth_exceeds(tree, DEEPEST):
         raise ValueError(deep)
     return tree
 

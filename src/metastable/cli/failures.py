@@ -24,6 +24,7 @@ REFUSED = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS, errno.EADDRINUSE, errno.EADDRNOTAVAIL),
 )
+LONGEST_LINE = 600  # characters
 LONGEST = 300  # characters of a message that was not written for people
 
 
@@ -128,5 +129,9 @@ def _is_own(error: OSError) -> bool:
 
 
 def _line(message: str) -> str:
+    """One line of at most 600 characters; of a longer message the middle is left out."""
     message = message.split("\n---")[0]  # JAX appends a note on its own frames
-    return "metastable: " + " ".join(message.split())
+    text = "metastable: " + " ".join(message.split())
+    if len(text) <= LONGEST_LINE:
+        return text
+    return f"{text[: LONGEST_LINE - 200]} … {text[-190:]}"
