@@ -28,8 +28,7 @@ def soak(stops: int, minutes: float) -> float:
     with tempfile.TemporaryDirectory() as folder:
         server = Served(Path(folder))
         try:
-            _stop(server, 0)
-            until(lambda: len(_children(server)) == 2, 300)  # one for runs, one for questions
+            until(lambda: _is_warm(server), 300)
             before = _shown(server, "before")
             began, slowest = time.monotonic(), 0.0
             for k in range(1, stops + 1):
@@ -74,6 +73,13 @@ def _live(server: Served, minutes: float) -> None:
             if time.monotonic() > shown + 6 * minutes:
                 shown = time.monotonic()
                 _shown(server, f"{runs} runs")
+
+
+def _is_warm(server: Served) -> bool:
+    """Whether questions are answered, and the process for runs has been started."""
+    with server.http() as http:
+        answer = http.post("/api/place", json={"spec": _spec(0)})
+    return answer.status_code == 200 and len(_children(server)) == 2
 
 
 def _children(server: Served) -> list[psutil.Process]:

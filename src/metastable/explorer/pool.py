@@ -41,6 +41,7 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process):
         self.process = process
         self.served = 0
+        self.killed = False
         self.memory = 0  # bytes it held after its last job
 
     @classmethod
@@ -91,7 +92,7 @@ class Worker:
         return header, packet
 
     def tell(self, what: signal.Signals) -> None:
-        if self.alive:
+        if self.alive and not self.killed:  # the dead would be waited for twice
             self.process.send_signal(what)
 
     @property
@@ -104,8 +105,8 @@ class Worker:
         return self.served >= SERVED or self.memory > HELD
 
     async def end(self) -> None:
-        if self.alive:
-            self.process.kill()
+        self.tell(signal.SIGKILL)
+        self.killed = True
         await self.process.wait()
 
 
