@@ -102,8 +102,13 @@ def run_cases(
     threads = [threading.Thread(target=serve, args=(slot,)) for slot in range(workers)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        waiting.clear()  # the cases under way are finished and kept
+        for thread in threads:
+            thread.join()
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ def test_odd_input_is_refused_in_one_line_or_done(tmp_path):
     run_cases(chosen, tmp_path, 1, records.append)
     assert len(records) == COUNT
     failed = [
-        f"{record['wrong'][0]}\n{reproducer(chosen[record['case']], record['note'])}"
+        f"{record['wrong'][0]}\n{reproducer(chosen[record['case']], record['note'])[:2000]}"
         for record in records
         if record["wrong"]
     ]
