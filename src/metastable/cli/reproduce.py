@@ -59,7 +59,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from metastable.reproduce import catalogue, sources
+    from metastable.reproduce.catalogue import catalogue, sources
 
     entries, titles = catalogue(), sources()
     if as_json:

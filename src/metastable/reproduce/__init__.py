@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.reproduce.catalogue import catalogue, load, sources
+from metastable.reproduce.catalogue import load, sources
 from metastable.reproduce.entry import Entry
 
-__all__ = ["Entry", "catalogue", "load", "sources"]
+__all__ = ["Entry", "load", "sources"]

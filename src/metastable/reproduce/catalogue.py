@@ -74,17 +74,20 @@ def load(name: str) -> ModuleType:
     The folder is imported as the package `reproductions`, wherever it lies: beside the sources, or
     inside the installed package.
     """
-    home = str(_home())
+    home = _home()
     if PACKAGE not in sys.modules:
         spec = spec_from_file_location(
-            PACKAGE, f"{home}/__init__.py", submodule_search_locations=[home]
+            PACKAGE, home / "__init__.py", submodule_search_locations=[str(home)]
         )
         assert spec is not None and spec.loader is not None
         sys.modules[PACKAGE] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[PACKAGE])
-    place = list(sys.modules[PACKAGE].__path__)
-    if home not in place:
-        raise ValueError(f"{PACKAGE} must be the package at {home}; got {place}, imported before.")
+    places = [Path(place).resolve() for place in sys.modules[PACKAGE].__path__]
+    if home not in places:
+        raise ValueError(
+            f"{PACKAGE} must be the package at {home}; got the one at {places[0]}: import "
+            "metastable.reproduce in a process of its own."
+        )
     return import_module(f"{PACKAGE}.{name}")
 
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.learn.measure_transformer import (
+from metastable.numerics import jax
+from metastable.observe.distances import wasserstein
+from reproductions.ponti2025._measure_transformer import (
     MeasureTransformer,
     draw_measure,
     generalization,
     mean_spread_distance,
     train_on_measures,
 )
-from metastable.learn.scalar_sum import ScalarSum
-from metastable.numerics import jax
-from metastable.observe.distances import wasserstein
+from reproductions.ponti2025._scalar_sum import ScalarSum
 
 
 def draw_field(rng, value):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.reproduce.analogies import collapse
-from metastable.reproduce.cluster_rates import small_beta_slope
-from metastable.reproduce.hardmax_limit import two_time_scales
-from metastable.reproduce.limit_sets import enumerate_limits
-from metastable.reproduce.polytopes import nested_hulls
-from metastable.reproduce.rescaled_runs import limit_corners
-from tests.reproduce.planting import backwards, hotter, hurried, verdicts
+from reproductions.geshkovski2023._pure_attention import limit_corners
+from reproductions.geshkovski2023.keller_segel import collapse
+from reproductions.geshkovski2023.limit_set import enumerate_limits
+from reproductions.geshkovski2023.nested_hulls import nested_hulls
+from reproductions.geshkovski2023.two_time_scales import two_time_scales
+from reproductions.valente2024.small_beta_slope import small_beta_slope
+from tests.reproductions.planting import backwards, hotter, hurried, verdicts
 
 ENTRIES = {
     "β off by 30 %, small β": (

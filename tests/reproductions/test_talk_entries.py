@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from metastable.reproduce.finding import Finding
-from metastable.reproduce.real_models import _surrogate
-from metastable.reproduce.talk_learning import attention_layers
-from tests.reproduce.planting import hotter, hurried, verdicts
+from reproductions.flows_talk.attention_layers import attention_layers
+from reproductions.valente2024.layer_similarities import _surrogate
+from tests.reproductions.planting import hotter, hurried, verdicts
 
 ENTRIES = {
     "clock off by 30 %, layers of attention": (

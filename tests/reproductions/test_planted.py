@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from metastable.reproduce.attention_parts import many_heads, permutations
-from metastable.reproduce.energies import (
-    energy_monotone,
-    unnormalised_gradient,
-    weighted_gradient,
-)
-from metastable.reproduce.single_cluster import orthogonal_tokens
-from tests.reproduce.planting import hotter, hurried, leaning, verdicts
+from reproductions.valente2024.energy_monotone import energy_monotone
+from reproductions.valente2024.many_heads import many_heads
+from reproductions.valente2024.orthogonal_tokens import orthogonal_tokens
+from reproductions.valente2024.permutations import permutations
+from reproductions.valente2024.unnormalised_gradient import unnormalised_gradient
+from reproductions.valente2024.weighted_gradient import weighted_gradient
+from tests.reproductions.planting import hotter, hurried, leaning, verdicts
 
 CASES = {
     "equiangular, β": (hotter, lambda: orthogonal_tokens(tokens=4, betas=[3.0], horizon=2.0)),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastable.learn.separation import enclose, separate, sigmoid, threshold
-from metastable.learn.sigmoid_network import SigmoidNetwork, approximate, certify
+from reproductions.ponti2025._separation import enclose, separate, sigmoid, threshold
+from reproductions.ponti2025._sigmoid_network import SigmoidNetwork, approximate, certify
 
 
 def grid(count):

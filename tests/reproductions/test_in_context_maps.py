@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import metastable as ms
-from metastable.learn.incontext import (
+from metastable.measures.density import Density
+from metastable.measures.gaussian import Gaussian
+from metastable.observe.distances import wasserstein
+from reproductions.ponti2025._in_context_maps import (
     Attention,
     MultiHeadAttention,
     Perceptron,
     continuity_bound,
 )
-from metastable.measures.density import Density
-from metastable.measures.gaussian import Gaussian
-from metastable.observe.distances import wasserstein
 
 N, M, D, HEADS = 6, 4, 2, 2
 seeds = st.integers(0, 2**32 - 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metastable.learn.measure_transformer import (
+from reproductions.ponti2025._measure_transformer import (
     MeasureTransformer,
     generalization,
     train_on_measures,
 )
-from metastable.learn.sigmoid_network import approximate, certify
+from reproductions.ponti2025._sigmoid_network import approximate, certify
 
 pytestmark = pytest.mark.claim
 

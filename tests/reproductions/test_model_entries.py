@@ -7,19 +7,16 @@ import functools
 import pytest
 
 from metastable.learn import equivariant
-from metastable.reproduce import real_models
-from metastable.reproduce.real_models import equivariant_heads, layer_similarities
+from reproductions.valente2024 import equivariant_heads, layer_similarities
 
 torch = pytest.importorskip("torch")
 
 from metastable.models import folder, recurrent  # noqa: E402
 from metastable.models.transformer import Attention  # noqa: E402
-from metastable.reproduce.recurrent_networks import (  # noqa: E402
-    encoder_decoder,
-    gru_cell,
-    lstm_cell,
-    recurrent_network,
-)
+from reproductions.valente2024.encoder_decoder import encoder_decoder  # noqa: E402
+from reproductions.valente2024.gru_cell import gru_cell  # noqa: E402
+from reproductions.valente2024.lstm_cell import lstm_cell  # noqa: E402
+from reproductions.valente2024.recurrent_network import recurrent_network  # noqa: E402
 
 
 def small(entry):
@@ -31,7 +28,8 @@ def parity():
 
 
 def fitted():
-    return equivariant_heads(heads=[2, 16], tokens=3, dim=2, samples=128, seeds=1)
+    entry = equivariant_heads.equivariant_heads
+    return entry(heads=[2, 16], tokens=3, dim=2, samples=128, seeds=1)
 
 
 def test_formulas_hold_for_any_weights_but_not_for_another_cell(monkeypatch):
@@ -74,7 +72,8 @@ def test_a_wrong_temperature_in_attention_is_seen(monkeypatch):
 def test_scores_that_are_not_even_are_seen(monkeypatch):
     assert fitted().as_known("disagree")
     right = equivariant.head_means
-    monkeypatch.setattr(equivariant, "head_means", lambda score, x: right(score, x + 0.5))
+    for module in (equivariant, equivariant_heads):
+        monkeypatch.setattr(module, "head_means", lambda score, x: right(score, x + 0.5))
     assert not fitted().as_known("disagree")
 
 
@@ -83,8 +82,8 @@ def test_missing_weights_are_told(monkeypatch):
         raise ValueError("rxnmapper needs the package rxnmapper: pip install it.")
 
     monkeypatch.setattr(folder, "load", absent)
-    monkeypatch.setattr(real_models, "_surrogate", lambda *asked: ([], {}))
-    found = layer_similarities(
+    monkeypatch.setattr(layer_similarities, "_surrogate", lambda *asked: ([], {}))
+    found = layer_similarities.layer_similarities(
         model="rxnmapper", prompt="CC", depth=2, shown=[0, 2], beta=4.0, times=[0.0, 12.0]
     )
     assert found.rows[0].verdict == "not applicable" == found.verdict
