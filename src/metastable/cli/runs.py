@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, read_setting
 
 __all__ = ["compare", "doctor", "predict", "report", "run", "tell_unchecked"]
 
@@ -67,7 +66,7 @@ def run(
         overrides["flow.stepper.kind"] = "merging"
         overrides["flow.horizon"] = "end" if horizon is None else horizon
     overrides = {key: value for key, value in overrides.items() if value is not None}
-    overrides |= dict(_setting(text) for text in set_ or [])
+    overrides |= dict(read_setting(text) for text in set_ or [])
     experiment = load_experiment(spec, overrides, noise)
     result, summary = run_and_keep(experiment, out)
     if as_json:
@@ -80,16 +79,6 @@ def run(
         raise typer.Exit(130)
     if result.outcome.name != "done":
         raise typer.Exit(1)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ValueError(f"--set must be KEY=VALUE, such as field.beta=9; got {text!r}.")
-    try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, value  # a bare word is a string
 
 
 def predict(
