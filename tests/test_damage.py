@@ -14,10 +14,10 @@ import pytest
 import xarray
 
 import metastable as ms
+from metastable.core.checkpoint import Checkpoint
 from metastable.core.folder import MANIFEST, claimed, open_folder, seal
 from metastable.core.lock import LOCK, Lock
-from metastable.flows.checkpoint import Checkpoint
-from metastable.manifest import write_manifest
+from metastable.core.provenance import write_manifest
 from tests.fuzz.damages import KINDS, RUN, call, damage, files_of, make_audit, make_learn, make_run
 
 

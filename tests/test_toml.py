@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastable.audit.config import load_config
-from metastable.spec import Experiment, load_experiment
-from metastable.spec.learning import KINDS, Classification, load_lesson
-from metastable.spec.reproduction import load_reproduction
-from metastable.spec.sweep import Sweep, load_sweep
-from metastable.toml import read_toml, to_toml
+from metastable.audit.spec import load_config
+from metastable.core.toml import read_toml, to_toml
+from metastable.flows.spec import Experiment, load_experiment
+from metastable.learn.spec import KINDS, Classification, load_lesson
+from metastable.sweep.spec import Sweep, load_sweep
 
 LOADERS = {
     "run": lambda path: load_experiment(path, {}),
     "sweep": load_sweep,
     "learn": load_lesson,
-    "reproduce": load_reproduction,
     "audit": load_config,
 }
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jnp
+from metastable.core.verdict import judge
 from metastable.fields import Potential
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density
-from metastable.numerics import jnp
 from metastable.observe import power
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

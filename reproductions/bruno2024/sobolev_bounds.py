@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from metastable.comparison.verdict import Verdict, judge
+from metastable.core.verdict import Verdict, judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax, jnp
+from metastable.core.verdict import judge
 from metastable.learn.neural_ode import Continuous, Layers, initial_classifier, trace
 from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
-from metastable.numerics import jax, jnp
+from metastable.learn.spec import Network
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.spec.learning import Network
 from metastable.theory.discretization import euler_error_bound
 
 from ._depths import name_ticks, power_of_depth

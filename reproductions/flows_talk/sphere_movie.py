@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.flows.staircase import Merge

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.learn.neural_lessons import learn_classes
+from metastable.learn.spec import Classification, Descent, Network, Spirals
 from metastable.report.learning import draw_curves
 from metastable.report.lesson_pictures import animate_frames, draw_frames
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.spec.learning import Classification, Descent, Network, Spirals
 
 ENTRY = Entry(
     title="Two classes that flow apart",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
 from metastable.report.animation import animate_space
 from metastable.report.plots import draw_image, draw_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import block_diag
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import Points, gaussian_points
 from metastable.observe import clusters
 from metastable.report.plots import draw_bars

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
 from metastable.report.animation import animate_space
 from metastable.report.hulls import draw_hulls

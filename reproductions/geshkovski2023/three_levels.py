@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

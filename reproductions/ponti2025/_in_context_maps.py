@@ -14,7 +14,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Places
@@ -23,7 +24,6 @@ from metastable.flows.affine import Affine, affine_velocity
 from metastable.measures import Points
 from metastable.measures.density import Density
 from metastable.measures.gaussian import Gaussian
-from metastable.numerics import jax, jnp
 
 __all__ = [
     "Attention",

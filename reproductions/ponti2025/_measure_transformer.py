@@ -11,11 +11,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.core.progress import Bar
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 from ._in_context_maps import InContextMap, MultiHeadAttention, Perceptron
 from ._scalar_sum import ScalarSum

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from metastable import checks
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 from ._separation import Separation, separate, sigmoid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from metastable.comparison.verdict import Verdict, judge
+from metastable.core.verdict import Verdict, judge
 from metastable.report.gaussians import draw_spectra
 from metastable.trials.spectra import Spectrum
 

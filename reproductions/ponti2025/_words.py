@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import Verdict, not_applicable
+from metastable.core.verdict import Verdict, not_applicable
 from metastable.models.pretrained import NAMES
 from metastable.reproduce.finding import Finding
 

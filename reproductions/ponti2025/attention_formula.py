@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import softmax
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import Points
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry

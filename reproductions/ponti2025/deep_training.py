@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.learn.lessons import learn_depth
 from metastable.learn.teacher import TruncatedLayer
 from metastable.report.learning import draw_curves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.learn.depth import loss_and_slope
 from metastable.learn.lessons import learn_depth
 from metastable.learn.teacher import (

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.stats import kstest, norm
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.plots import draw_histograms
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

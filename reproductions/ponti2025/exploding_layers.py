@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

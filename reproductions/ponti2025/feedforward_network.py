@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax, jnp
+from metastable.core.verdict import judge
 from metastable.fields import FeedForward
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jnp
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows.gaussian_layers import layer_map
 from metastable.measures import Points
-from metastable.numerics import jnp
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding

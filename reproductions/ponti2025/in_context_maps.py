@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.measures import Points
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry

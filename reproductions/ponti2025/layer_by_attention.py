@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_attention_errors, draw_effective_tokens
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax, jnp
+from metastable.core.verdict import judge
 from metastable.learn.lessons import PUBLISHED
 from metastable.learn.matrices import residuals
 from metastable.learn.teacher import (
@@ -17,7 +18,6 @@ from metastable.learn.teacher import (
     random_matrices,
     teach,
 )
-from metastable.numerics import jax, jnp
 from metastable.report.plots import draw_bars, draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

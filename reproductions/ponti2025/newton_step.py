@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax
+from metastable.core.verdict import judge
 from metastable.learn.lessons import PUBLISHED
 from metastable.learn.scalar import scalar_loss
 from metastable.learn.teacher import ExactLayer, random_covariances, random_matrices, teach
-from metastable.numerics import jax
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.learn.lessons import PUBLISHED, learn_beta
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry

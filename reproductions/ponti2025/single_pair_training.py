@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.learn.lessons import PUBLISHED, learn_matrices
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

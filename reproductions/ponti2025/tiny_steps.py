@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

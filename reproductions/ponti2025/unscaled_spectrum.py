@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.matrices import Semicircle

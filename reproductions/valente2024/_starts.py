@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.numerics import jnp
-from metastable.sphere import retract
+from metastable.core.numerics import jnp
+from metastable.geometry.sphere import retract
 
 __all__ = ["uniform_starts"]
 

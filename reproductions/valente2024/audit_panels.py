@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import not_applicable
+from metastable.core.verdict import not_applicable
 from metastable.report.audited import draw_panels
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -65,7 +65,7 @@ def audit_panels(
     try:
         from metastable.audit.audit import build_generators, fit, prepare
         from metastable.audit.collect import collect
-        from metastable.audit.config import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec
+        from metastable.audit.spec import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec
         from metastable.models.pretrained import messages
 
         if corpus == "sotu":

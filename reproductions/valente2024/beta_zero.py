@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Array
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax, jnp
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.observe import clusters
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.numerics import jnp
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.flows.ensemble import Angles
 from metastable.measures import uniform
-from metastable.numerics import jnp
 from metastable.report.angles import draw_angles
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jnp
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
+from metastable.geometry.sphere import retract
 from metastable.measures import Points, uniform
-from metastable.numerics import jnp
 from metastable.observe import energy
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.sphere import retract
 from metastable.theory.configurations import energy_lower_bound
 
 ENTRY = Entry(

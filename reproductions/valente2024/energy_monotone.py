@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import simpson
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Points, uniform

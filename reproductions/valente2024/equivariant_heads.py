@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax, jnp
+from metastable.core.verdict import judge
+from metastable.geometry.sphere import uniform_points
 from metastable.learn.equivariant import (
     TARGETS,
     attend,
@@ -17,11 +19,9 @@ from metastable.learn.equivariant import (
 from metastable.learn.equivariant import (
     Heads as Layer,
 )
-from metastable.numerics import jax, jnp
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.sphere import uniform_points
 
 ENTRY = Entry(
     title="One layer of many heads and equivariant maps",

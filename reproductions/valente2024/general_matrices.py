@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal, uniform

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.verdict import judge, not_applicable
+from metastable.core.verdict import judge, not_applicable
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.models.memory import gradient_norms, recall_curves
 from metastable.models.recurrent import Recurrent, RecurrentConfig
 from metastable.models.training import Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

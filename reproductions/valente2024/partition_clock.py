@@ -6,7 +6,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import i0
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, orthogonal, uniform

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, uniform

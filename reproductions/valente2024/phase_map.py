@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jnp
+from metastable.core.verdict import judge
 from metastable.flows.ensemble import Angles, Gram
-from metastable.numerics import jnp
 from metastable.report.plots import draw_image, draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

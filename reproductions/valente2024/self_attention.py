@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
+from metastable.geometry.sphere import project
 from metastable.measures import uniform
 from metastable.observe import attention
 from metastable.report.plots import draw_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
-from metastable.sphere import project
 
 ENTRY = Entry(
     title="The attention matrix",

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.observe import hull, hull_contains
 from metastable.report.hulls import draw_hulls
 from metastable.report.plots import draw_lines

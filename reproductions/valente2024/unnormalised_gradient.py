@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.verdict import judge
+from metastable.core.numerics import jax
+from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
+from metastable.geometry.sphere import project
 from metastable.measures import Points, uniform
-from metastable.numerics import jax
 from metastable.observe import energy
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.sphere import project
 
 ENTRY = Entry(
     title="USA is a gradient flow",

@@ -10,14 +10,14 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from metastable.lazy import lazy
+from metastable.core.lazy import lazy
 
 __version__ = "0.1.0"
 
 # JAX is loaded with the first public name, which may be used inside a compiled function: too late
 # to ask for float64. It is asked for here, of the loaded JAX or of the one to come.
 if "jax" in sys.modules:
-    import_module("metastable.numerics")
+    import_module("metastable.core.numerics")
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "1")
 

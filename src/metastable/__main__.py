@@ -3,7 +3,7 @@
 As small as can be, so that Ctrl-C is answered from the first moment on.
 """
 
-from metastable.interrupts import answer_interrupts
+from metastable.core.interrupts import answer_interrupts
 
 __all__ = ["main"]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metastable.core.folder import MANIFEST, claimed, naming, open_folder
+from metastable.core.provenance import write_manifest
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, run_experiment
-from metastable.manifest import write_manifest
+from metastable.flows.spec import Experiment, load_experiment
 from metastable.observe.summary import summarize
-from metastable.spec import Experiment, load_experiment
 
 if TYPE_CHECKING:
     from metastable.learn.lesson import Lesson
@@ -94,8 +94,8 @@ def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
     Folders are refused, resumed and completed as by `run_and_keep`.
     """
     from metastable.learn.build import run_lesson
+    from metastable.learn.spec import load_lesson
     from metastable.report.learning import report_lesson
-    from metastable.spec.learning import load_lesson
 
     started = datetime.now(UTC)
     if folder is None:

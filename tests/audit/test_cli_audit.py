@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from metastable.audit.config import AuditConfig, Source, load_config
+from metastable.audit.spec import AuditConfig, Source, load_config
 from metastable.cli import audit
 from tests.audit.small import write_config, write_texts
 

@@ -7,7 +7,7 @@ import pytest
 
 from metastable.audit import audit as module
 from metastable.audit.audit import fit, prepare, run_audit
-from metastable.audit.config import AuditConfig, Source, load_config
+from metastable.audit.spec import AuditConfig, Source, load_config
 from tests.audit.small import CONFIG, write_config, write_texts
 from tests.audit.test_cli_audit import ask
 

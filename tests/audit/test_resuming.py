@@ -16,8 +16,8 @@ import pytest
 
 from metastable.audit import audit as module
 from metastable.audit.audit import run_audit
-from metastable.audit.config import load_config
 from metastable.audit.generators.soft import Soft
+from metastable.audit.spec import load_config
 from tests.audit.small import CONFIG, write_config, write_texts
 from tests.audit.test_cli_audit import ask
 

@@ -9,8 +9,8 @@ import pytest
 from metastable.audit.audit import BLIND, prepare, run_audit
 from metastable.audit.blind import separate_blindly
 from metastable.audit.collect import read_rows
-from metastable.audit.config import load_config
 from metastable.audit.corpus import Corpus, Document, read_corpus
+from metastable.audit.spec import load_config
 from metastable.audit.validity import check_blind
 from tests.audit.rows import make_texts
 from tests.audit.small import CONFIG, write_texts

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import xarray
 
-from metastable.spec.sweep import Sweep
 from metastable.sweep import execute
+from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep
 from tests.sweep.driver import numbers
 
@@ -34,7 +34,7 @@ def grid(first, second, observables=("last_clusters",)):
 
 @pytest.fixture
 def empty(monkeypatch):
-    from metastable.flows.trajectory import Outcome
+    from metastable.core.outcome import Outcome
     from metastable.sweep.cells import Result
 
     nothing = lambda recipe, cells: [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jnp
+from metastable.core.numerics import jnp
 
 
 def verdicts(run, **changes):

@@ -3,7 +3,7 @@
 import io
 import sys
 
-from metastable.flows.progress import Bar
+from metastable.core.progress import Bar
 
 
 class Clock:

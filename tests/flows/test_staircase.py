@@ -13,13 +13,13 @@ import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
 import metastable as ms
+from metastable.core.numerics import jnp
 from metastable.fields.sums import Dense
 from metastable.flows import arclength
 from metastable.flows.arclength import Motion
 from metastable.flows.collapse import find_collapsed, merge_collapsed
 from metastable.flows.mergers import Ledger
 from metastable.flows.staircase import Climb, Merge, staircase
-from metastable.numerics import jnp
 from metastable.theory.pairs import closing_speed, log_merge_time, merge_time
 
 

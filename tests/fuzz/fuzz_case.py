@@ -25,7 +25,6 @@ class Case:
       last two as shares of all files and of the file's bytes.
     - `out`: where the command may write, None for nowhere.
     - `long`: the work asked for is huge, and Ctrl-C must end it.
-    - `catalogue`: the entries of `reproduce` are those in this folder.
     """
 
     kind: str
@@ -37,7 +36,6 @@ class Case:
     damage: tuple[Any, ...] = ()
     out: str | None = None
     long: bool = False
-    catalogue: str | None = None
     number: int = -1
     seed: int = 0
     cheap: bool = False
@@ -65,8 +63,6 @@ def reproducer(case: Case, note: str = "") -> str:
         f"# or: python tests/fuzz/fuzz.py --seed {case.seed} --case {case.number}"
         + " --cheap" * case.cheap,
     ]
-    if case.catalogue:
-        lines.append(f"# {case.catalogue}/ stands for experiments/reproduce/")
     for path, used in case.uses.items():
         lines.append(f"# {path}: {used}, made by tests/fuzz/fuzz_bases.py")
     if case.damage:

@@ -127,15 +127,15 @@ _RUNS: list[dict[str, Any]] = [
 
 @cache
 def tiny_specs(kind: str) -> dict[str, dict[str, Any]]:
-    """Small specs of a kind (run, sweep, learn, audit, reproduce), by the name of their origin."""
+    """Small specs of a kind (run, sweep, learn, audit), by the name of their origin."""
     folder = ROOT / "experiments"
     if kind == "run":
         runs = [_run(tree) for tree in _RUNS]
         made = {f"run{k:02}": tree for k, tree in enumerate(runs)}
         return made | {"example": _run(_read(ROOT / "examples" / "spec.toml"))}
     places = {"sweep": folder, "learn": folder / "learn", "audit": folder / "audit"}
-    files = sorted(places.get(kind, folder / kind).glob("*.toml"))
-    small = {"sweep": _sweep, "learn": _learn, "audit": _audit, "reproduce": lambda tree: tree}
+    files = sorted(places[kind].glob("*.toml"))
+    small = {"sweep": _sweep, "learn": _learn, "audit": _audit}
     return {file.stem: small[kind](_read(file)) for file in files}
 
 

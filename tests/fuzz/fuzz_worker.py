@@ -68,7 +68,7 @@ def _serve(case: Case, scratch: Path, bases: Path, say: Any) -> dict[str, Any]:
         result["expected"] = _expected(base, action, bases, here, call)
         _copy(fuzz_bases.make(base, bases, call), here)
         result["note"] = fuzz_bases.damaged(here / "it", how, which, where)
-    _stub(case, here)
+    _stub(case)
     before = _listing(root, home)
     say({"event": "start"})
     os.chdir(here)
@@ -119,20 +119,12 @@ def _copy(place: Path, here: Path) -> None:
             shutil.copy(place / name, here / name)
 
 
-def _stub(case: Case, here: Path) -> None:
-    """A server that is not started, and the catalogue that the case brings."""
+def _stub(case: Case) -> None:
+    """A server that is not started."""
     if "explore" in case.argv:
         import uvicorn
 
         uvicorn.Server.run = lambda self, sockets=None: [s.close() for s in sockets or ()]  # pyright: ignore
-    if "reproduce" in case.argv:
-        from metastable.spec import reproduction
-
-        if not hasattr(reproduction, "_folder_of_the_package"):
-            reproduction._folder_of_the_package = reproduction._folder  # pyright: ignore
-        folder = case.catalogue and here / case.catalogue
-        real = reproduction._folder_of_the_package  # pyright: ignore
-        reproduction._folder = (lambda: folder) if folder else real
 
 
 def _call(argv: list[str], scratch: Path) -> tuple[int, str, str]:

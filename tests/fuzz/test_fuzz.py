@@ -7,15 +7,16 @@ import pickle
 
 import pytest
 
-from metastable.audit.config import AuditConfig
-from metastable.spec import Experiment
-from metastable.spec.learning import KINDS
-from metastable.spec.reproduction import Reproduction
-from metastable.spec.sweep import Sweep
+from metastable.audit.spec import AuditConfig
+from metastable.flows.spec import Experiment
+from metastable.learn.spec import KINDS
+from metastable.reproduce.catalogue import catalogue
+from metastable.sweep.spec import Sweep
 from tests.fuzz.fuzz import cases, run_cases
 from tests.fuzz.fuzz_case import Case, reproducer
 from tests.fuzz.fuzz_checks import judge
 from tests.fuzz.fuzz_options import BASES, commands
+from tests.fuzz.fuzz_specs import ENTRIES
 from tests.fuzz.fuzz_tiny import tiny_specs
 
 COUNT = 300
@@ -57,11 +58,14 @@ def test_specs_are_valid_before_they_are_spoiled(kind, model):
         model.model_validate(tree)
 
 
-def test_lessons_and_entries_are_valid_before_they_are_spoiled():
+def test_lessons_are_valid_before_they_are_spoiled():
     for tree in tiny_specs("learn").values():
         KINDS[tree["kind"]].model_validate(tree)
-    for tree in tiny_specs("reproduce").values():
-        Reproduction.model_validate(tree)
+
+
+def test_entries_have_the_settings_that_are_set():
+    entries = catalogue()
+    assert all(set(keys) <= set(entries[name].settings) for name, keys in ENTRIES.items())
 
 
 RESULT = {"code": 2, "stdout": "", "stderr": "metastable: no.\n", "changes": [], "existed": []}

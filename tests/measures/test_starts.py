@@ -10,8 +10,8 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, kstest, norm
 
 import metastable as ms
+from metastable.geometry.sphere import retract
 from metastable.measures.starts import _vmf_depths
-from metastable.sphere import retract
 from tests import oracles
 
 N = 20_000

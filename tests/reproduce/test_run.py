@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from metastable.comparison.verdict import judge
+from metastable.core.verdict import judge
 from metastable.reproduce import run
 from metastable.reproduce.finding import Finding
 from metastable.reproduce.run import choose, reproduce

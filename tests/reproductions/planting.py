@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 
 import metastable as ms
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 from metastable.reproduce.finding import Finding
 
 RIGHT = {kind: kind.drift for kind in (ms.SelfAttention, ms.Rescaled)}

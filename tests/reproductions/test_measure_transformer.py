@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 from metastable.observe.distances import wasserstein
 from reproductions.ponti2025._measure_transformer import (
     MeasureTransformer,

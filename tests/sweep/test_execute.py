@@ -14,9 +14,9 @@ import xarray
 from metastable.cli import main
 from metastable.flows.build import run_experiment
 from metastable.observe import clusters, similarity
-from metastable.spec.sweep import Sweep, experiment_with, load_sweep
 from metastable.sweep import cells, execute
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep, experiment_with, load_sweep
 from metastable.sweep.status import open_sweep, status
 from metastable.sweep.store import Store
 from metastable.sweep.watch import ascii_map

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from metastable.flows.build import run_experiment
-from metastable.spec.sweep import Sweep, experiment_with
 from metastable.sweep.estimate import estimate
 from metastable.sweep.extend import extended
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep, experiment_with
 from tests.sweep.stores import small
 
 

@@ -10,7 +10,7 @@ import pytest
 import xarray
 import zarr
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.sweep import execute, layout
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.status import open_sweep, status

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from metastable.harmonics import multiplicity
-from metastable.maxima import find_maxima
+from metastable.geometry.harmonics import multiplicity
+from metastable.geometry.maxima import find_maxima
 from metastable.theory.waves import expected_maxima, maxima_variance
 
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from metastable.audit.alphabet import Alphabet
 from metastable.audit.collect import collect, write_rows
-from metastable.audit.config import AuditConfig, GeneratorSpec, Source, load_config
 from metastable.audit.corpus import Corpus, read_corpus
 from metastable.audit.feasible import refuse_unfit
 from metastable.audit.generators.amortised import Amortised
@@ -27,6 +26,7 @@ from metastable.audit.generators.generator import Generator
 from metastable.audit.generators.prefix import Prefix
 from metastable.audit.generators.soft import Shared, Soft
 from metastable.audit.provenance import file_digests, package_versions, weights_digest
+from metastable.audit.spec import AuditConfig, GeneratorSpec, Source, load_config
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import (
     Fitted,
@@ -305,8 +305,8 @@ def _keep_model(fitted: Fitted, folder: Path) -> None:
 def _finish(
     config: AuditConfig, folder: Path, verdict: Any, started: datetime, digests: dict[str, Any]
 ) -> dict[str, Any]:
-    from metastable.flows import Outcome
-    from metastable.manifest import write_manifest
+    from metastable.core.outcome import Outcome
+    from metastable.core.provenance import write_manifest
 
     summary = verdict.to_dict() | {"out": str(folder)}
     write_json(folder / "checks.json", verdict.conditions)

@@ -17,9 +17,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from metastable import checks
 from metastable.audit.statistics import Interval
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["Blind", "blind_features", "fit_logistic", "separate_blindly"]
 

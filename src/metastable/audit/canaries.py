@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metastable import checks
 from metastable.audit.corpus import Corpus
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["Traps", "exposure", "insert_traps", "make_traps", "rank_p", "write_trapped"]
 

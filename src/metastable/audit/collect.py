@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metastable import checks
 from metastable.audit import scores
 from metastable.audit.corpus import pixels
 from metastable.audit.generators.amortised import Amortised
@@ -27,7 +26,8 @@ from metastable.audit.generators.discrete import Discrete
 from metastable.audit.generators.generator import Elicitation, Generator, Tick
 from metastable.audit.split import Item
 from metastable.audit.target import Target
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["COLUMNS", "collect", "read_rows", "write_rows"]
 

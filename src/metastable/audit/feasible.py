@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metastable import checks
 from metastable.audit.alphabet import Alphabet
-from metastable.audit.config import AuditConfig
 from metastable.audit.generators.generator import Generator
 from metastable.audit.generators.prefix import refuse_short
+from metastable.audit.spec import AuditConfig
 from metastable.audit.split import Item
+from metastable.core import checks
 
 __all__ = ["refuse_unfit"]
 

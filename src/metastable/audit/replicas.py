@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
 from metastable.audit.audit import (
     CONFIG,
     build_generators,
@@ -24,9 +23,10 @@ from metastable.audit.audit import (
     write_json,
 )
 from metastable.audit.collect import collect, write_rows
-from metastable.audit.config import AuditConfig
 from metastable.audit.evidence import questions
+from metastable.audit.spec import AuditConfig
 from metastable.audit.validity import calibration, main_p, resplit
+from metastable.core import checks
 from metastable.core.folder import MANIFEST, claimed, open_folder
 
 __all__ = ["run_null", "run_sweep"]

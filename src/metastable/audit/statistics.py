@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = [
     "Interval",

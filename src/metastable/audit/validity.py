@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from metastable import checks
 from metastable.audit.blind import Blind
 from metastable.audit.evidence import Question, Row, questions
 from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = [
     "NULLS",

@@ -35,7 +35,7 @@ def run(config: Config, out: Out, as_json: Json = False, debug: Debug = False) -
     """
     with _needs_models(), _goes_on():
         from metastable.audit.audit import read_unreported, run_audit
-        from metastable.audit.config import load_config
+        from metastable.audit.spec import load_config
 
         audit = load_config(config)
         summary = read_unreported(out, audit) or run_audit(audit, out)
@@ -58,8 +58,8 @@ def sweep(
     if not 0 <= seeds <= 10_000:
         raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
     with _needs_models(), _goes_on():
-        from metastable.audit.config import load_config
         from metastable.audit.replicas import run_sweep
+        from metastable.audit.spec import load_config
 
         told = run_sweep(
             load_config(config),
@@ -84,8 +84,8 @@ def null(
 ) -> None:
     """p-values where there is nothing to find: are they uniform?"""
     with _needs_models(), _goes_on():
-        from metastable.audit.config import load_config
         from metastable.audit.replicas import run_null
+        from metastable.audit.spec import load_config
 
         told = run_null(load_config(config), out, replicas=replicas, resplits=resplits)
     lines = [

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from metastable.core.folder import FULL, DiskFull
-from metastable.interrupts import line_for, option
+from metastable.core.interrupts import line_for, option
 
 __all__ = ["Commands", "Escaped", "describe", "warnings_on_one_line"]
 

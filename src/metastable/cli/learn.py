@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from metastable.cli.options import Debug, Json
-from metastable.interrupts import interruption
+from metastable.core.interrupts import interruption
 
 __all__ = ["answer", "learn"]
 
@@ -27,8 +27,8 @@ def learn(
 
     The same command run again on a folder whose lesson was cut short goes on where it stopped.
     """
+    from metastable.learn.spec import load_lesson
     from metastable.results import learn_and_keep
-    from metastable.spec.learning import load_lesson
 
     answer(learn_and_keep(load_lesson(spec), out), out, as_json)
 

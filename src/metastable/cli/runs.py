@@ -50,8 +50,8 @@ def run(
     Without SPEC: uniform tokens under self-attention, from the options. The same command run again
     on a folder whose run was cut short goes on where it stopped.
     """
+    from metastable.flows.spec import load_experiment
     from metastable.results import run_and_keep
-    from metastable.spec import load_experiment
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,
@@ -93,8 +93,8 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """What theory says: growth rates, exit time, first clusters, noise threshold, theorems."""
-    from metastable import Noise, SelfAttention
     from metastable.comparison import predict as ask
+    from metastable.fields import Noise, SelfAttention
 
     field: Any = SelfAttention(beta, normalized=not unnormalized)
     if noise is not None:
@@ -161,7 +161,7 @@ def tell_unchecked(folder: Path) -> str | None:
 
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
-    from metastable.doctor import examine
+    from metastable.cli.doctor import examine
 
     report = examine()
     if as_json:

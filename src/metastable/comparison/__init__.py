@@ -8,7 +8,7 @@ from metastable.comparison.citations import cite
 from metastable.comparison.densities import judge_density
 from metastable.comparison.gaussians import judge_gaussian
 from metastable.comparison.prediction import Prediction, predict
-from metastable.comparison.verdict import Comparison, Verdict, not_applicable
+from metastable.core.verdict import Comparison, Verdict, not_applicable
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 

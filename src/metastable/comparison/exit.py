@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from metastable.comparison.case import Case
-from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
-from metastable.harmonics import multiplicity
+from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.geometry.harmonics import multiplicity
 from metastable.observe import kernel_modes
 from metastable.theory import counts, noise, spectrum
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from metastable.comparison.prediction import matrices_of
-from metastable.comparison.verdict import Verdict, judge, not_applicable
+from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import SelfAttention
 from metastable.flows import Trajectory
 from metastable.measures import Gaussian

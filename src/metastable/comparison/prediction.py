@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
 from metastable.comparison.linear import UNKNOWN, linear_growth, scales
+from metastable.core import checks
 from metastable.fields import Field, Noise, SelfAttention
 from metastable.fields.noise import diffusion
 from metastable.observe.summary import attention_of
@@ -100,7 +100,7 @@ class Prediction:
 
     def print(self) -> None:
         """The prediction as a table on the terminal."""
-        from metastable.report.text import print_prediction
+        from metastable.core.show import print_prediction
 
         print_prediction(self)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from metastable.complaints import one_line
-from metastable.spec import Experiment
-from metastable.spec.measures import Densities
-from metastable.toml import to_toml
+from metastable.core.errors import one_line
+from metastable.core.toml import to_toml
+from metastable.flows.spec import Experiment
+from metastable.measures.spec import Densities
 
 __all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
 

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from metastable.core.numerics import jax
 from metastable.explorer.answers import answer
 from metastable.explorer.keep import store, verdicts
 from metastable.explorer.limits import spec_for_page
@@ -27,8 +28,7 @@ from metastable.explorer.live import Live
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
-from metastable.numerics import jax
-from metastable.spec import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["main"]
 

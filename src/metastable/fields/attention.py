@@ -8,12 +8,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.fields.field import Field, Places, show
 from metastable.fields.position import Causal, Rope
 from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["SelfAttention", "act", "describe", "inverse_temperature", "logits", "matrix"]
 

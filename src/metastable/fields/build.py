@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metastable import checks, fields
-from metastable.numerics import jax, jnp
-from metastable.spec import fields as spec
-from metastable.spec.values import Draw
+from metastable import fields
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.core.spec import Draw
+from metastable.fields import spec as spec
 
 __all__ = ["build_field"]
 

@@ -10,11 +10,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.fields.sums import Dense, Sum, choose_sum
+from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
-from metastable.sphere import project, retract
 
 __all__ = ["Field", "Places", "Superposition", "show"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.field import Field, Places, Superposition
 from metastable.fields.schedule import Schedule
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["Noise", "diffusion"]
 

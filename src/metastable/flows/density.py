@@ -9,17 +9,18 @@ from typing import Any
 import diffrax
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.flows.meanfield import mean_field
 from metastable.flows.particles import flow_points, frame_times
-from metastable.flows.progress import Bar
 from metastable.flows.resolved import solve, tail_grows
 from metastable.flows.steppers import Adaptive, Fixed, check_steps, evaluations_per_step
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures.density import MOST, MOST_ZONAL, Density
 from metastable.measures.spectral import basis_for
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["Resolution", "flow_density"]
 

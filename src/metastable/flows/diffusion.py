@@ -7,14 +7,14 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
 from metastable.flows.segments import Job, Segment
 from metastable.flows.steppers import check_steps
+from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import exponential, project, retract
 
 __all__ = ["Diffusive"]
 

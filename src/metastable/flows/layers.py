@@ -9,16 +9,17 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.field import Places
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense, Sum
 from metastable.flows.segments import count_whole
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
-from metastable.sphere import retract
 
 __all__ = ["layers"]
 

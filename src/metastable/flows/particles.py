@@ -11,7 +11,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum, check_sum, choose_sum
@@ -27,9 +28,8 @@ from metastable.flows.steppers import (
     evaluations_per_step,
 )
 from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
-from metastable.sphere import retract
 
 __all__ = ["flow_points", "frame_times"]
 

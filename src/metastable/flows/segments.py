@@ -10,14 +10,15 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.fields.schedule import jumps
 from metastable.fields.sums import Sum
-from metastable.flows.checkpoint import Checkpoint
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["Job", "Segment", "count_whole", "drive"]
 

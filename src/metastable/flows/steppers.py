@@ -7,13 +7,13 @@ from typing import Any
 import diffrax
 import equinox as eqx
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
-from metastable.sphere import retract
 
 __all__ = [
     "Adaptive",

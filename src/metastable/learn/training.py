@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
-from metastable.flows.checkpoint import Checkpoint
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome
-from metastable.numerics import jax, jnp
+from metastable.core import checks
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 
 __all__ = ["Gradient", "LeastSquares", "Method", "Training", "train", "whole"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures.points import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract, uniform_points
 
 __all__ = [
     "caps",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.progress import Bar
 from metastable.flows import Trajectory
-from metastable.flows.progress import Bar
 from metastable.measures import Points
 from metastable.models.representation import (
     intrinsic_dimension,

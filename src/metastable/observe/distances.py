@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Density, Points
-from metastable.numerics import jax, jnp
 from metastable.observe.density import density_power, power_between
 from metastable.observe.modes import signed_power
 from metastable.observe.pairs import carrying

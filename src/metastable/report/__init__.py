@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastable.lazy import lazy
+from metastable.core.lazy import lazy
 
 if TYPE_CHECKING:
     from metastable.report.angles import draw_angles as draw_angles

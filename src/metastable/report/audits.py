@@ -66,7 +66,7 @@ def report_audit(folder: str | Path) -> Path:
 
 def _report_one(folder: Path) -> Path:
     from metastable.audit.collect import read_rows
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report import audited
 
     summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
@@ -111,7 +111,7 @@ def _report_one(folder: Path) -> Path:
 
 def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     from metastable.audit.collect import read_rows
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report import audited
 
     runs = []

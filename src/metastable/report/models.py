@@ -23,7 +23,7 @@ def report_inspection(found: Inspection, folder: str | Path) -> Path:
 
     The folder must be new or empty. The explorer plays the trajectory.
     """
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
     from metastable.report.svg import save_figure
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from metastable.spec.sweep import Sweep
+from metastable.sweep.spec import Sweep
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.counts import count_distribution, expected_count, too_few
 from metastable.theory.equiangular import phase_curve

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from metastable.complaints import one_line
+from metastable.core.errors import one_line
 from metastable.reproduce.entry import Entry
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from metastable.spec.values import Model, fingerprint
+from metastable.core.spec import Model, fingerprint
 
 __all__ = ["Entry"]
 

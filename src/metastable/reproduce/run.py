@@ -12,8 +12,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 from typing import Any
 
-from metastable.comparison.verdict import AGREE, DISAGREE, NOT_APPLICABLE
-from metastable.flows.progress import Bar
+from metastable.core.progress import Bar
+from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE
 from metastable.reproduce.catalogue import catalogue
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.perform import describe, kept, perform

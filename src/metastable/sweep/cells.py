@@ -10,20 +10,20 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.sums import Dense
 from metastable.flows.build import build_start, run_experiment
 from metastable.flows.ensemble import choose_form, sample_ensemble
 from metastable.flows.flow import flow
+from metastable.flows.spec import AdaptiveSpec, Experiment
 from metastable.flows.steppers import Adaptive
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.spec import Experiment
-from metastable.spec.flow import AdaptiveSpec
-from metastable.spec.measures import Uniform
-from metastable.spec.sweep import experiment_with
+from metastable.measures.spec import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
+from metastable.sweep.spec import experiment_with
 
 __all__ = ["BATCH", "Result", "compute", "moves_together"]
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from metastable.flows.build import build_start
-from metastable.spec import Experiment
-from metastable.spec.flow import HardmaxSpec, LayersSpec, MergingSpec
-from metastable.spec.sweep import Sweep, canonical, experiment_with
+from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 from metastable.sweep.observables import Observable, observables_named
+from metastable.sweep.spec import Sweep, canonical, experiment_with
 
 __all__ = ["Cell", "Index", "Plan", "Recipe", "along", "plan_sweep"]
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from metastable.core.folder import FULL, DiskFull
 from metastable.core.lock import LOCK, Lock
-from metastable.flows.trajectory import Outcome
-from metastable.manifest import versions
-from metastable.spec.sweep import Sweep
+from metastable.core.outcome import Outcome
+from metastable.core.provenance import versions
 from metastable.sweep import layout
 from metastable.sweep.extend import differences, extended
 from metastable.sweep.observables import Observable
 from metastable.sweep.plan import Index, Plan, plan_sweep
+from metastable.sweep.spec import Sweep
 
 __all__ = ["Store", "kept_sweep"]
 

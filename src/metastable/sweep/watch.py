@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.flows.progress import Lines
+from metastable.core.progress import Lines
 from metastable.sweep.store import Store
 
 __all__ = ["Watch", "ascii_map"]

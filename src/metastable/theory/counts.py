@@ -17,12 +17,12 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import ndtr
 
-from metastable.harmonics import (
+from metastable.geometry.harmonics import (
     convolve,
     fourier_coefficients,
     harmonic_coefficients,
 )
-from metastable.maxima import Maxima, find_maxima
+from metastable.geometry.maxima import Maxima, find_maxima
 from metastable.theory.bessel import bessel_ratio
 from metastable.theory.spectrum import dominant_mode, exit_time, growth_rates
 from metastable.theory.waves import expected_maxima, maxima_variance

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import gammaincinv, ndtr
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = [
     "SampleError",

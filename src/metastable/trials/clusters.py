@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.learn.clusters_on_demand import (
     Demand,
     Heads,

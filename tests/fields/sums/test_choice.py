@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jax
 from metastable.fields import field as field_module
 from metastable.fields.sums import choice
 from metastable.fields.sums.causal import CausalSum
@@ -20,7 +21,6 @@ from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
 from metastable.fields.sums.sphere import SphereSum
 from metastable.fields.sums.zonal import degree_for
-from metastable.numerics import jax
 from tests import oracles
 
 NEAR = np.array([[1.0, 0.1, 0.0], [0.0, 0.9, 0.1], [0.1, 0.0, 1.0]])

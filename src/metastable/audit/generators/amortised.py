@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from metastable import checks
 from metastable.audit.generators.generator import (
     FLOAT_BITS,
     Elicitation,
@@ -20,6 +19,7 @@ from metastable.audit.generators.generator import (
 )
 from metastable.audit.generators.soft import Soft
 from metastable.audit.target import Target
+from metastable.core import checks
 from metastable.models.language import seeded
 
 __all__ = ["Amortised"]

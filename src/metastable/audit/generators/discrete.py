@@ -10,9 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metastable import checks
 from metastable.audit.generators.generator import Elicitation, Tick, mean_nll, no_tick
 from metastable.audit.target import Target
+from metastable.core import checks
 
 __all__ = ["Discrete"]
 

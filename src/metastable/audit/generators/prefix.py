@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import torch
 
-from metastable import checks
 from metastable.audit.generators.generator import Elicitation, Tick, no_tick
 from metastable.audit.target import Target
+from metastable.core import checks
 
 __all__ = ["Prefix", "refuse_short"]
 

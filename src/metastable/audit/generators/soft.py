@@ -10,7 +10,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metastable import checks
 from metastable.audit.generators.generator import (
     FLOAT_BITS,
     Elicitation,
@@ -19,6 +18,7 @@ from metastable.audit.generators.generator import (
     no_tick,
 )
 from metastable.audit.target import Target
+from metastable.core import checks
 from metastable.models.language import seeded
 
 __all__ = ["Shared", "Soft"]

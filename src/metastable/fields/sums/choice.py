@@ -10,7 +10,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.circle import CircleSum
 from metastable.fields.sums.costs import (
@@ -28,7 +29,6 @@ from metastable.fields.sums.probe import kernels_of, kernels_of_basis, own_place
 from metastable.fields.sums.sphere import SphereSum
 from metastable.fields.sums.zonal import MAX_DEGREE, degree_for
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["check_sum", "choose_sum"]
 

@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 from scipy import special
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields.sums.kernel import Kernel
-from metastable.harmonics import multiplicity
-from metastable.numerics import jnp
+from metastable.geometry.harmonics import multiplicity
 
 __all__ = ["MAX_DEGREE", "attend", "check", "degree_for", "pack", "spectrum", "unpack"]
 

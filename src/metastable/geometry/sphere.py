@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxtyping import Array, Float
 
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 __all__ = ["angle", "exponential", "project", "retract", "uniform_points"]
 

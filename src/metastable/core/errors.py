@@ -52,7 +52,7 @@ _FORMS = frozenset(
 @cache
 def _kinds() -> frozenset[str]:
     """Every kind that a part of a spec may have: `kind` of all its models."""
-    from metastable.spec.values import Model
+    from metastable.core.spec import Model
 
     found, left = set(), [Model]
     while left:

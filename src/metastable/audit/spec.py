@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from metastable.audit.statistics import relabellings
-from metastable.complaints import one_line
-from metastable.spec.values import Model, fingerprint
-from metastable.toml import read_toml, to_toml
+from metastable.core.errors import one_line
+from metastable.core.spec import Model, fingerprint
+from metastable.core.toml import read_toml, to_toml
 
 __all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
 

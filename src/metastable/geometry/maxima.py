@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.harmonics import (
+from metastable.geometry.harmonics import (
     circle_derivatives,
     sphere_derivatives,
     values_on_circle,
@@ -55,8 +55,8 @@ def find_maxima(coefficients: Any, dim: int) -> Maxima:
     of the maxima of random functions whose power sits at the band's end, 0.1 % for a potential.
     Locations are good to about 1e−10, shares to a grid cell.
 
-    `coefficients` as in `metastable.harmonics`: (..., K + 1) for dim = 2 and (..., (L + 1)²) for
-    dim = 3.
+    `coefficients` as in `metastable.geometry.harmonics`: (..., K + 1) for dim = 2 and
+    (..., (L + 1)²) for dim = 3.
 
     >>> found = find_maxima([1.0, 0.0, 0.25], dim=2)  # 1 + ½ cos 2θ
     >>> int(found.counts), found.points[:, 0].round(6).tolist()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from metastable.core.folder import naming
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 
 __all__ = ["Checkpoint"]
 

@@ -55,7 +55,7 @@ class Comparison:
 
     def print(self) -> None:
         """The rows as a table on the terminal."""
-        from metastable.report.text import print_comparison
+        from metastable.core.show import print_comparison
 
         print_comparison(self)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.numerics import is_traced
+from metastable.core.numerics import is_traced
 
 __all__ = [
     "finite_array",

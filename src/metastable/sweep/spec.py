@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
-from metastable.complaints import one_line
-from metastable.spec.experiment import Experiment, load_experiment
-from metastable.spec.values import LARGEST, Count, Model, Positive, Real, Seed
-from metastable.toml import read_toml, to_toml
+from metastable.core.errors import one_line
+from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed
+from metastable.core.toml import read_toml, to_toml
+from metastable.flows.spec import Experiment, load_experiment
 
 __all__ = [
     "Budget",

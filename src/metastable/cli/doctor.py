@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.numerics import jax, jnp
+from metastable.core.provenance import versions
 from metastable.fields import SelfAttention
 from metastable.flows import flow
-from metastable.manifest import versions
 from metastable.measures import orthogonal, uniform
-from metastable.numerics import jax, jnp
 
 __all__ = ["compiler_is_sound", "examine"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from metastable.spec.values import Model, NonNegative, Operator, Positive, Real, Whole
+from metastable.core.spec import Model, NonNegative, Operator, Positive, Real, Whole
 
 
 class RopeSpec(Model):

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from metastable.complaints import one_line
-from metastable.spec.values import (
+from metastable.core.errors import one_line
+from metastable.core.spec import (
     Count,
     Dim,
     Model,
@@ -22,7 +22,7 @@ from metastable.spec.values import (
     Whole,
     fingerprint,
 )
-from metastable.toml import read_toml, to_toml
+from metastable.core.toml import read_toml, to_toml
 
 __all__ = [
     "KINDS",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from metastable.spec.values import (
+from metastable.core.spec import (
     LARGEST,
     Count,
     Dim,

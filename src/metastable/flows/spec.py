@@ -1,21 +1,96 @@
-"""One experiment as a spec, and how it is read: TOML, overrides, complaints on one line."""
+"""One flow as a spec: start, field and how to move; read from TOML, with overrides."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from metastable.complaints import one_line
-from metastable.spec.fields import Fields, SelfAttentionSpec
-from metastable.spec.flow import Flow
-from metastable.spec.measures import Measure, Uniform
-from metastable.spec.values import Model, fingerprint
-from metastable.toml import read_toml, to_toml
+from metastable.core.errors import one_line
+from metastable.core.spec import Count, Model, Positive, Seed, Several, fingerprint
+from metastable.core.toml import read_toml, to_toml
+from metastable.fields.spec import Fields, SelfAttentionSpec
+from metastable.measures.spec import Measure, Uniform
 
-__all__ = ["Experiment", "load_experiment"]
+__all__ = ["Experiment", "Flow", "load_experiment"]
+
+
+class AdaptiveSpec(Model):
+    kind: Literal["adaptive"] = "adaptive"
+    rtol: Positive = 1e-9
+    atol: Positive = 1e-9
+    max_steps: Count = 100_000
+
+
+class EulerSpec(Model):
+    kind: Literal["euler"]
+    step: Positive
+
+
+class LayersSpec(Model):
+    """Discrete depth: horizon/step layers x ← N(x + step·A(x))."""
+
+    kind: Literal["layers"]
+    step: Positive = 1.0
+
+
+class GeodesicSpec(Model):
+    kind: Literal["geodesic"]
+    step: Positive | None = None
+
+
+class MergingSpec(Model):
+    """Tokens that have collapsed become one; to the last cluster with `horizon = "end"`."""
+
+    kind: Literal["merging"]
+    radius: Positive | None = None
+    rtol: Positive = 1e-9
+    atol: Positive = 1e-9
+
+
+class HardmaxSpec(Model):
+    """The limit β → ∞, from event to event."""
+
+    kind: Literal["hardmax"]
+    radius: Positive = 1e-6
+
+
+Stepper = Annotated[
+    AdaptiveSpec | EulerSpec | LayersSpec | GeodesicSpec | MergingSpec | HardmaxSpec,
+    Field(discriminator="kind"),
+]
+
+
+class ResolutionSpec(Model):
+    """Harmonics of a density: how many at first, how many at most, and when to double them."""
+
+    least: Count = 32
+    most: Count | None = None
+    tail: Positive = 1e-11
+
+
+class Flow(Model):
+    """`resolution` and `handover` (a number of tokens) are for densities."""
+
+    horizon: Positive | Literal["end"] = 20.0
+    frames: Several = 101
+    seed: Seed = 0
+    stepper: Stepper | None = None
+    resolution: ResolutionSpec | None = None
+    handover: Several | None = None
+    sum: Literal["auto", "dense"] = "auto"
+    check: bool = False
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Flow:
+        if self.horizon == "end" and not isinstance(self.stepper, MergingSpec | HardmaxSpec):
+            raise ValueError(
+                'horizon = "end" needs a run that ends by itself: set flow.stepper.kind to '
+                '"merging" or "hardmax"'
+            )
+        return self
 
 
 class Experiment(Model):
