@@ -56,6 +56,13 @@ def test_a_matrix_is_written_row_by_row():
     assert "[1.0, -2.5e-30],\n" in written and "[inf, 3],\n" in written
 
 
+def test_what_toml_has_no_word_for_is_refused():
+    heads = {"kind": "multi_head", "heads": [{}, {}], "outputs": [None, 1.0]}
+    spec = Experiment.model_validate({"field": heads})
+    with pytest.raises(ValueError, match="must hold what TOML can write"):
+        spec.to_toml()
+
+
 def refusal(load, path):
     with pytest.raises(ValueError) as caught:
         load(path)

@@ -112,7 +112,7 @@ def _received(message: str, arguments: Sequence[str]) -> str:
 def _full(error: OSError, arguments: Sequence[str]) -> str:
     if _is_own(error):
         return str(error.strerror)
-    where = error.filename or option("--out", arguments) or os.curdir
+    where = error.filename or option("--out", arguments) or "the output"
     return (
         f"{where} cannot be written ({error.strerror}): make room, then run the same command again."
     )

@@ -36,7 +36,11 @@ def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
 
 def to_toml(tree: dict[str, Any]) -> str:
     """Write a tree of plain values as TOML, a list of numbers on one line."""
-    return _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", tomli_w.dumps(tree))
+    try:
+        text = tomli_w.dumps(tree)
+    except TypeError as error:  # None inside a list: TOML has no word for it
+        raise ValueError(f"a spec must hold what TOML can write; {error}: leave it out.") from None
+    return _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", text)
 
 
 # tomli-w gives every number of a list a line of its own. Strings cannot match: theirs are quoted,
