@@ -107,7 +107,8 @@ def noise_threshold(case: Case) -> Verdict | None:
     that square is a mean of as many squared normals as the degree has harmonics; a larger value
     than 99.9 % of the largest over all degrees, averaged over the last quarter of the run, is a
     cluster. Just above κ_# clusters have amplitude near √(κ/κ_# − 1), and just below it
-    fluctuations are as large: with n|κ/κ_# − 1| < 50 tokens cannot tell.
+    fluctuations are large: tokens cannot tell with n(κ/κ_# − 1) < 50, or n(1 − κ/κ_#) < 20, where
+    that value nears 0.7 on the circle.
     """
     if not case.noisy or case.head is None or not case.on_sphere or not case.head.isotropic:
         return None
@@ -119,7 +120,7 @@ def noise_threshold(case: Case) -> Verdict | None:
     claim, source = "uniform is stable iff κ < κ_#", "linear stability; mun2026phase for USA"
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
-    if n * abs(kappa / critical - 1) < 50:
+    if n * abs(kappa / critical - 1) < (50 if kappa > critical else 20):
         return not_applicable(claim, source, f"{n:.4g} tokens are too few so close to κ_#")
     degrees = np.arange(1, case.modes + 1)
     decay = degrees * (degrees + case.dim - 2) / kappa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,8 +48,8 @@ def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
         return None
     mover = movers[0]
     if isinstance(mover, Potential):
-        degrees = np.arange(1, 33)
-        free = spectrum.potential_rates(lambda s: np.asarray(mover.potential(s)), dim, 32)
+        degrees, potential = np.arange(1, 33), cast(Any, mover.potential)
+        free = spectrum.potential_rates(lambda s: np.asarray(potential(s)), dim, 32)
         with np.errstate(over="ignore"):
             rates = free - degrees * (degrees + dim - 2) / kappa
         best = int(np.argmax(rates))
@@ -88,7 +88,9 @@ def _heads_of(mover: Any) -> _Heads | None:
     betas, weights, clocks = [], [], set()
     for head, output in zip(mover.heads, mover.outputs, strict=True):
         known = scales(head)
-        if known is None or (output is not None and output.ndim > 0):
+        if known is None or not isinstance(head, SelfAttention):
+            return None
+        if output is not None and output.ndim > 0:
             return None
         betas.append(known[0])
         weights.append(known[1] * (1.0 if output is None else float(output)))
