@@ -277,6 +277,15 @@ def test_work_that_fails_before_anything_is_computed_leaves_nothing(tmp_path):
     assert set(os.listdir(folder)) == {"spec.toml", "state"}
 
 
+def test_a_process_killed_while_it_claimed_a_folder_blocks_nobody(tmp_path):
+    for name in (LOCK, "spec.toml.part"):
+        (tmp_path / name).write_text("half")
+    with claimed(tmp_path, "spec.toml", "x", lambda file: True, "run"):
+        assert (tmp_path / "spec.toml").read_text() == "x"
+        (tmp_path / "state").write_text("1")
+    assert set(os.listdir(tmp_path)) == {"spec.toml", "state"}
+
+
 def test_a_manifest_stays_small_and_says_what_it_left_out(tmp_path):
     from datetime import UTC, datetime
 

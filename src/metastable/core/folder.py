@@ -42,7 +42,8 @@ def claimed(
     holds. When the block fails before anything was computed, what was made here is removed again;
     a full disk becomes `DiskFull`, which says what is kept.
     """
-    _refuse_foreign(folder, spec, same, what)  # before a single file is written there
+    if not ((folder / LOCK).exists() and (folder / spec).exists()):
+        _refuse_foreign(folder, spec, same, what)  # before a single file is written there
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     lock = Lock(folder, what)
     fresh = not (folder / spec).exists()
@@ -118,7 +119,7 @@ def _refuse_foreign(folder: Path, spec: str, same: Callable[[Path], bool], what:
     """Refuse a folder that holds other things, damaged ones, or this work finished."""
     if not folder.exists():
         return
-    if folder.is_dir() and not any(name != LOCK for name in os.listdir(folder)):
+    if folder.is_dir() and not set(os.listdir(folder)) - {LOCK, f"{spec}.part"}:
         return
     finished = False
     if (folder / MANIFEST).is_file() and ((folder / spec).is_file() or _is_sealed(folder)):
@@ -234,7 +235,8 @@ def _write(path: Path, data: bytes) -> None:
 
 def _computed(folder: Path, spec: str) -> bool:
     """Whether files lie in the folder beside its spec and its lock."""
-    return any(not (p.is_dir() or p.name in (spec, LOCK)) for p in folder.rglob("*"))
+    names = {p.name for p in folder.rglob("*") if not p.is_dir()}
+    return bool(names - {spec, LOCK, f"{spec}.part"})
 
 
 def _clear(folder: Path, spec: str) -> None:
