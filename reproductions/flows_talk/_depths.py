@@ -10,6 +10,7 @@ __all__ = ["name_ticks", "power_of_depth"]
 
 
 def power_of_depth(depths: list[int], errors: list[float]) -> float:
+    """Power p in errors ~ L^p, by least squares."""
     return float(np.polyfit(np.log(depths), np.log(errors), 1)[0])
 
 

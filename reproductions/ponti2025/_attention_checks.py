@@ -16,4 +16,5 @@ def random_heads(random: np.random.Generator, heads: int, keys: int, dim: int) -
 
 
 def largest_difference(one: Any, two: Any) -> float:
+    """Largest absolute difference of two arrays."""
     return float(np.abs(np.asarray(one) - np.asarray(two)).max())

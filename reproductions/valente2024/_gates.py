@@ -8,4 +8,5 @@ __all__ = ["sigmoid"]
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1/(1 + e^(−x))."""
     return 1 / (1 + np.exp(-x))

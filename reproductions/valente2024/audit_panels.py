@@ -53,7 +53,6 @@ WORDS = (
     "plain quiet ridge slope tidal upper vista water yield"
 ).split()
 
-
 SIZES = ("basic", "complex")
 
 

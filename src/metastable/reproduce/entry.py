@@ -48,9 +48,8 @@ class Entry(Model):
 
         >>> entry = Entry(title="abc", places=["Figure 1"], claim="abc", method="abc", name="abc",
         ...               settings={"beta": 4.0, "tokens": 8}, fast={"tokens": 4})
-        >>> varied = entry.changed({"tokens": 16})
-        >>> varied.arguments(fast=True), varied.label(fast=True)
-        ({'beta': 4.0, 'tokens': 16}, 'abc-85a0ea5a')
+        >>> entry.changed({"tokens": 16}).arguments(fast=True)
+        {'beta': 4.0, 'tokens': 16}
         """
         for key in changes:
             if key not in self.settings:
