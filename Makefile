@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check claims bench clean
+.PHONY: demo test check claims bench fuzz clean
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -49,6 +49,10 @@ check: .venv/docs
 ## The slow checks of theorems against runs.
 claims: .venv/pretrained
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m claim
+
+## Ten thousand odd inputs through the command line; stopped, it goes on where it was.
+fuzz: .venv/pretrained
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --count 10000 --workers 2 --state out/fuzz --seed 0
 
 ## Speed against peers, as ratios within one run.
 bench: .venv/dev

@@ -7,7 +7,7 @@ import numpy as np
 import metastable as ms
 from benchmarks import draw as figures
 from benchmarks import peers, timing
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 BETA = 9.0
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks import draw as figures
 from benchmarks import timing
+from metastable.core.numerics import jax, jnp
 from metastable.flows.ensemble import Angles, Form, Gram, flow_ensemble
-from metastable.numerics import jax, jnp
 
 TOKENS, SAMPLES, HORIZON, EVERY = 32, 2048, 30.0, 0.5
 BETAS = np.linspace(0.1, 9.0, 90)

@@ -18,6 +18,7 @@ from tests.learn import listing
 from threadpoolctl import threadpool_limits
 
 from benchmarks import timing
+from metastable.core.numerics import jax, jnp
 from metastable.learn.lessons import optimiser_method
 from metastable.learn.matrices import Epochs, gauge_error, matrix_loss
 from metastable.learn.scalar import descend, gradient_descent, scalar_loss
@@ -30,7 +31,6 @@ from metastable.learn.teacher import (
     teach,
 )
 from metastable.learn.training import Gradient, train
-from metastable.numerics import jax, jnp
 
 LAYER = TruncatedLayer(step=0.1)
 PRECISIONS = ("double", "single")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 import metastable as ms
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 __all__ = ["peers", "sdpa"]
 

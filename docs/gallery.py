@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 from metastable.report.page import show
-from metastable.spec.reproduction import DOCUMENTS, catalogue
+from metastable.reproduce.catalogue import catalogue, sources
 
 PAGES = Path(__file__).parent / "reproductions"
 WIDTH = 760  # pixels of a picture: twice the size at which it is shown
@@ -22,13 +22,13 @@ WIDTH = 760  # pixels of a picture: twice the size at which it is shown
 def main(folder: Path) -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir()
-    names, listed = catalogue(), []
-    for number, (seed, document) in enumerate(DOCUMENTS.items()):
-        records = [_record(folder, name) for name, entry in names.items() if entry.seed == seed]
-        page = f"document{number}"
-        listed.append((page, document, records))
-        parts = [f"# {document}", *(_section(folder, one) for one in records)]
-        (PAGES / f"{page}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    entries, listed = catalogue(), []
+    for source, title in sources().items():
+        names = [name for name, entry in entries.items() if entry.source == source]
+        records = [_record(folder, name) for name in names]
+        listed.append((source, title, records))
+        parts = [f"# {title}", *(_section(folder, one) for one in records)]
+        (PAGES / f"{source}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     (PAGES / "index.md").write_text(_index(listed), encoding="utf-8")
 
 
@@ -42,20 +42,20 @@ def _index(listed: list) -> str:
     lines = [
         "# What was published, made again",
         "",
-        f"{len(every)} figures, tables, theorems and questions of five documents, each run here "
+        f"{len(every)} figures, tables, theorems and questions of five sources, each run here "
         f"and judged: {count('agree')} agree, {count('disagree')} disagree, "
-        f"{count('not applicable')} cannot be told. Where a document is known to be wrong the "
+        f"{count('not applicable')} cannot be told. Where a source is known to be wrong the "
         "entry shows what it says and what is true. Made with `metastable reproduce all --fast`; "
-        "without `--fast` the sizes are those of the documents.",
+        "without `--fast` the sizes are those of the sources.",
         "",
         "```{toctree}",
         ":hidden:",
         "",
-        *(page for page, _, _ in listed),
+        *(source for source, _, _ in listed),
         "```",
     ]
-    for page, document, records in listed:
-        lines += ["", f"## [{document}]({page}.md)", "", "| entry | verdict |", "|---|---|"]
+    for source, title, records in listed:
+        lines += ["", f"## [{title}]({source}.md)", "", "| entry | verdict |", "|---|---|"]
         lines += [
             f"| {_cell(one['title'])} ({', '.join(one['places'])}) | {one['verdict']} |"
             for one in records

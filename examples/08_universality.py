@@ -15,14 +15,8 @@ import os
 import sys
 from pathlib import Path
 
-from metastable.learn.measure_transformer import (
-    MeasureTransformer,
-    generalization,
-    train_on_measures,
-)
-from metastable.learn.sigmoid_network import approximate, certify
 from metastable.report import save_figure
-from metastable.report.universality import draw_approximation, draw_generalization
+from metastable.reproduce import load
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -30,6 +24,9 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("METASTABLE_OUT"
 tolerance, grid = (0.3, 65) if fast else (0.1, 129)
 steps, counts = (30, [32, 64]) if fast else (800, [8, 32, 1024, 100_000])
 trained = 32
+networks = load("ponti2025._sigmoid_network")  # reproductions/ponti2025/_sigmoid_network.py
+transformers = load("ponti2025._measure_transformer")
+figures = load("ponti2025._universality_figures")
 
 
 # A network built
@@ -37,24 +34,24 @@ def saddle(x):
     return x[:, 0] * x[:, 1]
 
 
-built = approximate(saddle, tolerance, grid=grid)
+built = networks.approximate(saddle, tolerance, grid=grid)
 print(f"built in {len(built.parts)} steps: {built}")
-proof = certify(built.network, saddle, lipschitz=2**0.5, tolerance=tolerance)
+proof = networks.certify(built.network, saddle, lipschitz=2**0.5, tolerance=tolerance)
 print(f"uniform error certified: at most {proof.bound:.4f}, seen {proof.seen:.4f}")
 
 # A network trained
-network = MeasureTransformer.create(dim=1, outputs=3)
-training = train_on_measures(network, tokens=trained, steps=steps)
+network = transformers.MeasureTransformer.create(dim=1, outputs=3)
+training = transformers.train_on_measures(network, tokens=trained, steps=steps)
 print(training)
-result = generalization(training.parameters, counts, measures=4)
+result = transformers.generalization(training.parameters, counts, measures=4)
 for count, error in zip(result.counts, result.total, strict=True):
     print(f"n = {count:6d}: root-mean-square error {error:.4f}")
 
 # Figures
-figures = {
-    "built": draw_approximation(built, saddle),
-    "trained": draw_generalization(result, trained),
+drawn = {
+    "built": figures.draw_approximation(built, saddle),
+    "trained": figures.draw_generalization(result, trained),
 }
-for name, figure in figures.items():
+for name, figure in drawn.items():
     for path in save_figure(figure, out, f"08_universality_{name}"):
         print(path)

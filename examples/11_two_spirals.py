@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import optax
 
+from metastable.core.numerics import jnp
 from metastable.learn.datasets import draw_spirals
 from metastable.learn.lesson import Frames
 from metastable.learn.neural_ode import (
@@ -27,12 +28,11 @@ from metastable.learn.neural_ode import (
     initial_classifier,
     trace,
 )
+from metastable.learn.spec import Network
 from metastable.learn.training import Gradient, train
-from metastable.numerics import jnp
 from metastable.observe.neural_collapse import neural_collapse
 from metastable.report import save_figure
 from metastable.report.lesson_pictures import animate_frames, draw_frames
-from metastable.spec.learning import Network
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"

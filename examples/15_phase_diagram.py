@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from metastable.core.numerics import jnp
 from metastable.flows.ensemble import Gram, sample_ensemble
-from metastable.numerics import jnp
 from metastable.report import save_figure
 from metastable.report.plots import draw_image
 from metastable.theory.equiangular import phase_curve

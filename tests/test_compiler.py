@@ -9,8 +9,8 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from metastable.doctor import compiler_is_sound
-from metastable.numerics import jax, jnp
+from metastable.cli.doctor import compiler_is_sound
+from metastable.core.numerics import jax, jnp
 
 
 def test_the_miscompiling_release_is_not_installed():

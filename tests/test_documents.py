@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from metastable import spec
+import metastable.core.spec
+import metastable.fields.spec
+import metastable.measures.spec
+from metastable.flows import spec
 from metastable.flows.build import build_start
 
 ROOT = Path(__file__).parents[1]
@@ -33,9 +36,10 @@ def test_every_documented_spec_builds(block, tmp_path):
 
 
 def test_every_kind_and_key_is_documented():
-    modules = (spec.experiment, spec.fields, spec.flow, spec.measures, spec.values)
+    values = metastable.core.spec
+    modules = (spec, metastable.fields.spec, metastable.measures.spec, values)
     named = {m for module in modules for m in vars(module).values() if isinstance(m, type)}
-    models = [m for m in named if issubclass(m, spec.values.Model)]
+    models = [m for m in named if issubclass(m, values.Model)]
     assert len(BLOCKS) >= 7 and len(models) > 30
     for model in models:
         for key, info in model.model_fields.items():

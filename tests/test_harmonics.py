@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import eval_gegenbauer, ive, sph_harm_y
 
-from metastable import harmonics
-from metastable.harmonics import (
+from metastable.geometry import harmonics
+from metastable.geometry.harmonics import (
     circle_derivatives,
     convolve,
     fourier_coefficients,

@@ -7,13 +7,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 from scipy.special import ive
 
-from metastable.harmonics import (
+from metastable.geometry.harmonics import (
     convolve,
     fourier_coefficients,
     harmonic_coefficients,
     sphere_derivatives,
 )
-from metastable.maxima import find_maxima
+from metastable.geometry.maxima import find_maxima
 
 GOLDEN = (1 + math.sqrt(5)) / 2
 ICOSAHEDRON = np.array(

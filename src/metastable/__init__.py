@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metastable.core.lazy import lazy
 
 __version__ = "0.1.0"
 
 # JAX is loaded with the first public name, which may be used inside a compiled function: too late
 # to ask for float64. It is asked for here, of the loaded JAX or of the one to come.
 if "jax" in sys.modules:
-    import_module("metastable.numerics")
+    import_module("metastable.core.numerics")
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -82,36 +84,23 @@ if TYPE_CHECKING:
 # Where each public name lives. They are imported on first use, so that `metastable --help` answers
 # without loading JAX; a test holds this table and the imports above together.
 _HOMES = {
-    "metastable.measures": (
+    "measures": (
         "Density Gaussian Points caps from_array gaussian_points orthogonal planted polygon "
         "positional simplex uniform von_mises_fisher"
     ),
-    "metastable.fields": (
+    "fields": (
         "Alibi Block DepthSqrt FeedForward Field Gain Krause Kuramoto L2Attention Mix MultiHead "
         "NGPT Noise PeriNorm PostNorm Potential PreNorm Rescaled Rope Schedule SelfAttention "
         "SinkhornAttention Window"
     ),
-    "metastable.fields.sums": "CircleSum Dense GaussianSum HarmonicSum SphereSum",
-    "metastable.flows": (
+    "fields.sums": "CircleSum Dense GaussianSum HarmonicSum SphereSum",
+    "flows": (
         "Adaptive Fixed Geodesic Merge Outcome Trajectory flow gaussian_layers hardmax layers"
     ),
-    "metastable.observe": "clusters effective_rank energy similarity",
-    "metastable.comparison": "cite compare predict",
+    "observe": "clusters effective_rank energy similarity",
+    "comparison": "cite compare predict",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = ["__version__", *sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("fields", "flows", "learn", "measures", "models", "observe", "report", "theory"):
-        return import_module(f"metastable.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module 'metastable' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, _names = lazy(
+    "metastable", _HOMES, parts="fields flows learn measures models observe report theory"
+)
+__all__ = ["__version__", *_names]  # pyright: ignore[reportUnsupportedDunderAll]

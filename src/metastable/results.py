@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metastable.core.folder import MANIFEST, claimed, naming, open_folder
+from metastable.core.provenance import write_manifest
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, run_experiment
-from metastable.manifest import write_manifest
+from metastable.flows.spec import Experiment, load_experiment
 from metastable.observe.summary import summarize
-from metastable.spec import Experiment, load_experiment
 
 if TYPE_CHECKING:
     from metastable.learn.lesson import Lesson
 
-__all__ = ["learn_and_keep", "load_run", "run_and_keep"]
+__all__ = ["keep_manifest", "learn_and_keep", "load_frames", "load_run", "run_and_keep"]
 
-SPEC, FRAMES, MANIFEST, CHECKPOINT = (
-    "spec.toml",
-    "trajectory.zarr",
-    "manifest.json",
-    "checkpoint.npz",
-)
+SPEC, FRAMES, CHECKPOINT = "spec.toml", "trajectory.zarr", "checkpoint.npz"
 CHECKPOINTS = "checkpoints"  # of a lesson, which may have many trainings
 
 
@@ -38,41 +35,57 @@ def run_and_keep(
     resumed from its checkpoint. The manifest is written last: a folder with one is complete.
     """
     started = datetime.now(UTC)
-    if folder is not None:
-        build_start(experiment)  # bad input is refused before anything is written
-        _claim(folder, experiment, lambda file: load_experiment(file, {}))
-    checkpoint = None if folder is None else folder / CHECKPOINT
-    run = run_experiment(experiment, progress=progress, checkpoint=checkpoint)
-    seed = getattr(experiment.measure, "seed", None)
-    summary = summarize(run, experiment.flow.seed if seed is None else seed)
-    summary["horizon"] = experiment.flow.horizon
-    summary["out"] = None if folder is None else str(folder)
-    if folder is not None:
-        shutil.rmtree(folder / FRAMES, ignore_errors=True)  # only ever that of an interrupted run
-        run.save(folder / FRAMES)
+    if folder is None:
+        run = run_experiment(experiment, progress=progress)
+        return run, _summary(experiment, run) | {"out": None}
+    build_start(experiment)  # bad input is refused before anything is written
+    with _claimed(folder, experiment, lambda file: load_experiment(file, {})):
+        checkpoint = folder / CHECKPOINT
+        run = run_experiment(experiment, progress=progress, checkpoint=checkpoint)
+        summary = _summary(experiment, run) | {"out": str(folder)}
+        _keep_frames(run, folder)
+        keep_manifest(folder, experiment, run, started, summary)
         if run.outcome.name != "interrupted":
-            (folder / CHECKPOINT).unlink(missing_ok=True)
-        described = experiment.model_dump(mode="json", exclude_none=True)
-        write_manifest(folder, described, experiment.digest, started, run.outcome, summary)
+            checkpoint.unlink(missing_ok=True)
     return run, summary
 
 
-def load_run(folder: Path) -> tuple[Experiment, Trajectory, dict[str, Any]]:
-    """The experiment, trajectory and manifest kept in a folder; the field is rebuilt."""
-    import dataclasses
+def keep_manifest(
+    folder: Path,
+    experiment: Experiment,
+    run: Trajectory,
+    started: datetime,
+    summary: dict[str, Any] | None = None,
+) -> None:
+    """Seal the folder of a run, whose spec and frames are there."""
+    summary = _summary(experiment, run) | {"out": None} if summary is None else summary
+    spec = experiment.model_dump(mode="json", exclude_none=True)
+    digest = experiment.digest
+    write_manifest(folder, spec, digest, started, run.outcome, summary, [CHECKPOINT])
 
+
+def load_run(folder: Path) -> tuple[Experiment, Trajectory, dict[str, Any]]:
+    """The experiment, trajectory and manifest kept in a folder; the field is rebuilt.
+
+    Every file is compared with its checksum first. `manifest["unchecked"]` says so where an older
+    version kept none.
+    """
+    manifest = open_folder(
+        folder,
+        f"DIR must hold a finished run (with {MANIFEST}); got {folder}: make one with "
+        "`metastable run --out DIR`.",
+    )
+    experiment = load_experiment(folder / SPEC, {})
+    return experiment, load_frames(folder, experiment), manifest
+
+
+def load_frames(folder: Path, experiment: Experiment) -> Trajectory:
+    """The trajectory kept in a folder, with the field of its experiment."""
     from metastable.fields.build import build_field
 
-    if not (folder / MANIFEST).is_file():
-        raise ValueError(
-            f"DIR must hold a finished run (with {MANIFEST}); got {folder}: make one with "
-            "`metastable run --out DIR`."
-        )
-    manifest = json.loads((folder / MANIFEST).read_text())
-    experiment = load_experiment(folder / SPEC, {})
     run = Trajectory.load(folder / FRAMES)
     field = build_field(experiment.field, run.frames[0].dim)
-    return experiment, dataclasses.replace(run, field=field), manifest
+    return dataclasses.replace(run, field=field)
 
 
 def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
@@ -81,49 +94,53 @@ def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
     Folders are refused, resumed and completed as by `run_and_keep`.
     """
     from metastable.learn.build import run_lesson
+    from metastable.learn.spec import load_lesson
     from metastable.report.learning import report_lesson
-    from metastable.spec.learning import load_lesson
 
     started = datetime.now(UTC)
     if folder is None:
         return run_lesson(spec)
-    _claim(folder, spec, load_lesson)
-    (folder / CHECKPOINTS).mkdir(exist_ok=True)
-    lesson = run_lesson(spec, folder / CHECKPOINTS)
-    report_lesson(lesson, folder)
-    described = spec.model_dump(mode="json", exclude_none=True)
-    write_manifest(folder, described, spec.digest, started, lesson.outcome, dict(lesson.facts))
+    with _claimed(folder, spec, load_lesson):
+        (folder / CHECKPOINTS).mkdir(exist_ok=True)
+        lesson = run_lesson(spec, folder / CHECKPOINTS)
+        (folder / MANIFEST).unlink(missing_ok=True)  # of an interrupted lesson
+        report_lesson(lesson, folder)
+        described = spec.model_dump(mode="json", exclude_none=True)
+        facts = dict(lesson.facts)
+        write_manifest(
+            folder, described, spec.digest, started, lesson.outcome, facts, [CHECKPOINTS]
+        )
     return lesson
 
 
-def _claim(folder: Path, spec: Any, load: Callable[[Path], Any]) -> None:
-    """Make the folder ours, or say why it cannot be; `load` reads a spec of this sort."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not _same(folder, spec, load):
-            raise ValueError(
-                f"--out must be a new or empty folder; {folder} holds something else: choose "
-                "another, or remove it yourself."
-            )
-        if _finished(folder):
-            raise ValueError(
-                f"--out {folder} already holds this run, finished: choose another folder, or "
-                "remove it to run again."
-            )
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC).write_text(spec.to_toml(), encoding="utf-8")
+def _claimed(folder: Path, spec: Any, load: Callable[[Path], Any]) -> AbstractContextManager[None]:
+    """Hold the folder for this spec; `load` reads a spec of this sort."""
+
+    def same(file: Path) -> bool:
+        try:
+            return load(file).digest == spec.digest
+        except ValueError:
+            return False
+
+    return claimed(folder, SPEC, spec.to_toml(), same, "run")
 
 
-def _same(folder: Path, spec: Any, load: Callable[[Path], Any]) -> bool:
+def _summary(experiment: Experiment, run: Trajectory) -> dict[str, Any]:
+    seed = getattr(experiment.measure, "seed", None)
+    summary = summarize(run, experiment.flow.seed if seed is None else seed)
+    return summary | {"horizon": experiment.flow.horizon}
+
+
+def _keep_frames(run: Trajectory, folder: Path) -> None:
+    """Write the frames beside their place, then put them there; the folder is claimed."""
+    part, place = folder / f"{FRAMES}.part", folder / FRAMES
+    shutil.rmtree(part, ignore_errors=True)
     try:
-        return load(folder / SPEC).digest == spec.digest
-    except ValueError:
-        return False
-
-
-def _finished(folder: Path) -> bool:
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError):
-        return False
-    return manifest["outcome"]["name"] != "interrupted"
+        with naming(place):
+            run.save(part)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    (folder / MANIFEST).unlink(missing_ok=True)  # of an interrupted run, like these frames
+    shutil.rmtree(place, ignore_errors=True)
+    part.rename(place)

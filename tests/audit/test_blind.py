@@ -34,8 +34,8 @@ def test_controls_of_another_century_are_caught(speeches, seed):
 
 
 def test_controls_drawn_alike_pass(speeches):
-    """Limits are the quantiles of permuted labels: 2.5 % false alarms. Of 20 splits at most 3
-    (a chance of 0.0017 for more)."""
+    """Limits are the quantiles of permuted labels: 2.5 % false alarms on either side. Of 20 splits
+    at most 3 (a chance of 0.016 for more)."""
     alarms = 0
     for seed in range(20):
         both = passages(speeches, speeches, 80, 48, seed)

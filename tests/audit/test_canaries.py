@@ -1,5 +1,6 @@
 """Traps: made of the corpus' characters, found nowhere, put in by chance."""
 
+import itertools
 import json
 import math
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from metastable.audit import canaries
 from metastable.audit.canaries import exposure, insert_traps, make_traps, rank_p, write_trapped
 from metastable.audit.corpus import Corpus, Document, read_corpus
 
@@ -71,6 +73,40 @@ def test_a_trapped_corpus_can_be_read_again(tmp_path):
     assert told["documents"] == 3 and len(secret["references"]) == 20
     with pytest.raises(ValueError, match="new or empty folder"):
         write_trapped(corpus, tmp_path / "new")
+
+
+@pytest.mark.parametrize("length", [3, 4, 7])
+def test_possible_traps_are_counted(length):
+    """Against all texts of the length over the alphabet whose every pair and next may follow."""
+    texts = ["abcab", "acb b", "ba"]
+    follow: dict[str, list[str]] = {}
+    for text in texts:
+        for k in range(len(text) - 2):
+            follow.setdefault(text[k : k + 2], []).append(text[k + 2])
+    starts = [pair for pair in follow if pair[0] != " "]
+    every = {pair[0] for pair in starts}
+    fits = lambda text: (
+        text[:2] in starts
+        and all(text[k + 2] in follow.get(text[k : k + 2], every) for k in range(len(text) - 2))
+    )
+    wanted = sum(fits("".join(letters)) for letters in itertools.product("abc ", repeat=length))
+    assert canaries._count_traps(follow, starts, length, 10**9) == wanted
+    assert canaries._count_traps(follow, starts, length, 2) == 2
+
+
+def test_a_chain_without_choice_makes_one_trap_of_any_length():
+    with pytest.raises(ValueError, match="at most the 2 traps that 10000000 characters"):
+        make_traps(["ababa"], inserted=2, references=2, length=10**7)
+
+
+@pytest.mark.parametrize("huge", [10**9, 2**63, 10**400])
+@pytest.mark.parametrize("name", ["inserted", "references", "length", "times"])
+def test_absurd_counts_are_refused_at_once(tmp_path, name, huge):
+    corpus = Corpus.of(Document(f"d{k}", text) for k, text in enumerate(TEXTS))
+    with pytest.raises(ValueError, match=r"must (be|add) at most 1e\+08 characters") as refused:
+        write_trapped(corpus, tmp_path / "new", **{name: huge})
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
+    assert not (tmp_path / "new").exists()
 
 
 def test_bad_input_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """`metastable audit`: verdicts, folders that are never overwritten, one-line refusals."""
 
+import hashlib
 import json
 import os
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from metastable.audit.config import AuditConfig, Source, load_config
+from metastable.audit.spec import AuditConfig, Source, load_config
 from metastable.cli import audit
 from tests.audit.small import write_config, write_texts
 
@@ -135,6 +136,11 @@ def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
     assert told["exact_rate"]["protected"] >= 0.7
     low, _, high = told["overlap_estimate"]
     assert 0 < low <= 0.75 <= high
+    digests = json.loads((tmp_path / "run" / "manifest.json").read_text())["result"]["model_sha256"]
+    assert set(digests) >= {"config.json", "model.safetensors", "tokenizer.json"}
+    for name, digest in digests.items():
+        content = (tmp_path / "gpt2" / name).read_bytes()
+        assert digest == hashlib.sha256(content).hexdigest()
 
 
 def test_sweeps_and_nulls_keep_what_is_finished(tmp_path):

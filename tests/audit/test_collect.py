@@ -14,10 +14,10 @@ from metastable.audit.target import Target, build_model, make_alphabet
 class Interrupted(Soft):
     """Stops at its second batch."""
 
-    def elicit(self, target, texts, seed=0):
+    def elicit(self, target, texts, seed=0, **kwargs):
         if seed:
             raise KeyboardInterrupt
-        return super().elicit(target, texts, seed)
+        return super().elicit(target, texts, seed, **kwargs)
 
 
 def test_rows_tell_what_the_model_says(memorised):
@@ -37,7 +37,7 @@ def test_an_interrupted_collection_resumes_to_the_same_numbers(memorised, tmp_pa
     split, fitted = memorised
     told = {"batch": 5, "seed": 0}
     whole = collect(fitted.target, split.items, [Prefix(4), Soft(1, 8)], **told)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="eliciting: 37 of 48 rows are done"):
         collect(fitted.target, split.items, [Prefix(4), Interrupted(1, 8)], folder=tmp_path, **told)
     kept = sorted(path.name for path in tmp_path.iterdir())
     assert "soft-1-0.json" in kept and "soft-1-5.json" not in kept

@@ -39,6 +39,38 @@ def test_a_whole_judgement():
     json.dumps([found.to_dict(), found.conditions])
 
 
+def test_the_reason_quotes_the_p_value_of_the_question_it_names():
+    """Written evidence is weaker here than likelihood: each has its own p-value."""
+    rows = make_rows(0.9, gap=0.02, seed=1)
+    found = judge(rows, level=0.05, blind=make_texts(), seed=1)
+    adjusted = {one["name"]: one["adjusted"] for one in found.findings}
+    assert adjusted["nll"] < adjusted["soft 1"] <= 0.05 < adjusted["soft 4"]
+    assert found.verdict == "replicates"
+    assert f"by soft 1 (adjusted p = {adjusted['soft 1']:.2g}; nll" in found.reason
+    assert f"smallest adjusted p = {adjusted['nll']:.2g}" in found.reason
+    # Areas and rates are those of the question that decided, errors those of what is written.
+    assert (found.decided_by, found.main, found.p_value) == ("nll", "soft 1", adjusted["nll"])
+    nll = {
+        group: -np.array(
+            [r["nll"] for r in rows if r["budget"] == 0 and (r["group"] == "control") is group]
+        )
+        for group in (False, True)
+    }
+    above = [x > y for x in nll[False] for y in nll[True]]
+    assert found.auc == pytest.approx(np.mean(above))
+    allowed = np.sort(nll[True])[-2]  # one control of 40 may lie above
+    assert found.rates[2]["tpr"][1] == pytest.approx(np.mean(nll[False] > allowed))
+    assert found.reconstruction_error["control"] > 0.8
+
+
+def test_reasons_have_words_and_no_identifiers():
+    nulls = {"shuffled_targets": make_rows(0.5), "overlap_zero": make_rows(0.5)}
+    found = judge(make_rows(0.5), level=0.05, blind=make_texts(), nulls=nulls)
+    assert found.verdict == "inconclusive" and "_" not in found.reason
+    assert "shuffled texts: p = " in found.reason
+    assert "model without the protected set: p = " in found.reason
+
+
 def test_controls_of_another_kind_stop_the_verdict():
     texts = (["a b c d " * 5] * 20, ["x y z w " * 5] * 20)
     found = judge(make_rows(0.5, size=20), level=0.05, blind=texts)

@@ -6,8 +6,8 @@ import pytest
 
 from metastable.audit.audit import fit, prepare, run_audit
 from metastable.audit.collect import collect
-from metastable.audit.config import load_config
 from metastable.audit.generators.soft import Soft
+from metastable.audit.spec import load_config
 
 pytestmark = pytest.mark.claim
 CONFIGS = Path(__file__).parents[2] / "experiments" / "audit"

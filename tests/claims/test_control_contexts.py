@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jnp
 from metastable.fields import SelfAttention
 from metastable.learn.steering import Plant, push, steer_tokens
 from metastable.learn.steering_lesson import blobs, random_tokens
@@ -13,7 +14,6 @@ from metastable.learn.steering_measures import (
     meeting_bound,
     steer_measure,
 )
-from metastable.numerics import jnp
 
 pytestmark = pytest.mark.claim
 

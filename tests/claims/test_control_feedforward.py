@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.learn.feedforward_map import map_feedforward, well_layer
 from metastable.measures import Points, polygon
-from metastable.numerics import jax, jnp
 from metastable.theory.perturbation import (
     balanced_strength,
     forced_growth,

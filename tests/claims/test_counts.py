@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from metastable.harmonics import convolve, fourier_coefficients, harmonic_coefficients
-from metastable.maxima import find_maxima
+from metastable.geometry.harmonics import convolve, fourier_coefficients, harmonic_coefficients
+from metastable.geometry.maxima import find_maxima
 from metastable.theory.counts import count_distribution, expected_count, total_variation
 from metastable.theory.spectrum import exit_time, max_rate
 

@@ -9,7 +9,7 @@ import pytest
 
 import metastable as ms
 from metastable.flows import Adaptive, Resolution, push
-from metastable.harmonics import multiplicity
+from metastable.geometry.harmonics import multiplicity
 from metastable.measures import Density
 from metastable.observe import amplitudes, modes, peaks, phases, power, sobolev_distance
 from metastable.theory.counts import count_distribution, total_variation

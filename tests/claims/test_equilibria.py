@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ive
 
 import metastable as ms
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 from metastable.observe.basins import find_equilibria
 from metastable.observe.equilibria import Share, polish
 from metastable.theory.ring import plateau_lifetime

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jax, jnp
 from metastable.flows.gaussian import flow_gaussian
 from metastable.measures import Gaussian
-from metastable.numerics import jax, jnp
 from metastable.theory.gaussian import covariance_at
 from tests.flows.test_gaussian import COV, FIELDS, MEAN
 from tests.gaussians import hermite, moments

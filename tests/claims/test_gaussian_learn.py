@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.flows import layers
 from metastable.learn.depth import propagate, propagate_with_slope
 from metastable.learn.lessons import learn_beta, learn_depth, learn_matrices
@@ -22,7 +23,6 @@ from metastable.learn.teacher import (
     teach,
 )
 from metastable.measures.gaussian import Gaussian
-from metastable.numerics import jax, jnp
 
 pytestmark = pytest.mark.claim
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from metastable.learn.build import run_lesson
+from metastable.learn.spec import load_lesson
 from metastable.results import learn_and_keep
-from metastable.spec.learning import load_lesson
 from tests.learn.small_lesson import SPEC, spec_file
 
 pytestmark = pytest.mark.claim

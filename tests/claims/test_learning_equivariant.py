@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax
+from metastable.geometry.sphere import uniform_points
 from metastable.learn.equivariant import TARGETS, even_share, learn_equivariant
-from metastable.numerics import jax
-from metastable.spec.learning import Equivariant
-from metastable.sphere import uniform_points
+from metastable.learn.spec import Equivariant
 
 pytestmark = pytest.mark.claim
 

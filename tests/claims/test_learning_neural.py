@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jnp
 from metastable.learn.build import run_lesson
 from metastable.learn.datasets import draw_spirals
 from metastable.learn.neural_ode import Continuous, classification_loss, initial_classifier
-from metastable.numerics import jnp
-from metastable.spec.learning import Network, load_lesson
+from metastable.learn.spec import Network, load_lesson
 from tests.learn.differences import check_gradient
 
 pytestmark = pytest.mark.claim

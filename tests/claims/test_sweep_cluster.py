@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from metastable.spec.sweep import load_sweep
 from metastable.sweep import execute
 from metastable.sweep.executors import LostScheduler
+from metastable.sweep.spec import load_sweep
 from tests.sweep.stores import SMALL, contents
 
 pytest.importorskip("distributed")

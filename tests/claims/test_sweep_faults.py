@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from metastable.spec.sweep import load_sweep
 from metastable.sweep import execute
+from metastable.sweep.spec import load_sweep
 from metastable.sweep.status import status
 from tests.sweep.driver import pretend
 from tests.sweep.stores import SMALL, contents
@@ -109,7 +109,7 @@ def test_a_full_disk_is_told_and_the_rest_is_finished_with_room(tmp_path):
     (tmp_path / "spec.toml").write_text(SMALL.format(count=100, repetitions=4))  # 1600 files
     sweep = load_sweep(tmp_path / "spec.toml")
     code = (
-        "import sys; from metastable.sweep import execute; from metastable.spec.sweep import *; "
+        "import sys; from metastable.sweep import execute; from metastable.sweep.spec import *; "
         "from tests.sweep.driver import pretend; execute.compute = pretend; "
         "execute._check_room = lambda *_: None; "
         f"execute.run_sweep(load_sweep('{tmp_path}/spec.toml'), '/mnt/s')"

@@ -6,8 +6,8 @@ Source of the curve: arXiv:2312.10794, §6; it is the limit of many dimensions.
 import numpy as np
 import pytest
 
-from metastable.spec.sweep import Sweep
 from metastable.sweep.execute import run_sweep
+from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep
 from metastable.theory.equiangular import phase_curve
 from tests.flows.test_ensemble import late_by

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jnp
+from metastable.core.numerics import jnp
 
 
 def verdicts(run, **changes):
@@ -105,6 +105,67 @@ def test_noise_threshold(kappa, seen):
     run = ms.flow(ms.uniform(300, 2, seed=0), field, 25.0, frames=26, stepper=ms.Geodesic(0.02))
     row = next(r for r in ms.compare(run).rows if r.claim.startswith("uniform is stable"))
     assert row.verdict == "agree" and row.observed == seen
+
+
+@pytest.mark.parametrize(("tokens", "beta", "kappa"), [(64, 20.0, 200.0), (80, 5.0, 44.8)])
+def test_noise_threshold_with_few_tokens(tokens, beta, kappa):
+    """κ far above κ_# (20.5 and 5.6): clusters, though 10/√n is more than any amplitude."""
+    field = ms.SelfAttention(beta) + ms.Noise(kappa)
+    run = ms.flow(ms.uniform(tokens, 2, seed=1), field, 25.0, frames=26, stepper=ms.Geodesic(0.05))
+    row = next(r for r in ms.compare(run).rows if r.claim.startswith("uniform is stable"))
+    assert row.verdict == "agree" and row.observed == "clusters"
+    # Uniform tokens drawn anew for each frame have no clusters.
+    frames = tuple(ms.uniform(tokens, 2, seed=seed) for seed in range(len(run.times)))
+    planted = dataclasses.replace(run, frames=(run.frames[0], *frames[1:]))
+    row = next(r for r in ms.compare(planted).rows if r.claim.startswith("uniform is stable"))
+    assert row.verdict == "disagree" and row.observed == "uniform"
+
+
+def test_noise_threshold_is_not_asked_where_tokens_cannot_tell():
+    field = ms.SelfAttention(5.0) + ms.Noise(6.0)  # κ_# = 5.6: 80·0.07 < 50
+    run = ms.flow(ms.uniform(80, 2, seed=1), field, 5.0, frames=6, stepper=ms.Geodesic(0.05))
+    row = next(r for r in ms.compare(run).rows if r.claim.startswith("uniform is stable"))
+    assert row.verdict == "not applicable" and "too few" in row.reason
+
+
+def test_first_clusters_are_not_asked_of_fewer_tokens_than_modes():
+    run = ms.flow(ms.uniform(64, 2, seed=0), ms.SelfAttention(5000.0), 6.0, frames=41)
+    row = next(r for r in ms.compare(run).rows if r.claim == "number of first clusters")
+    assert row.verdict == "not applicable"
+    assert row.reason == "64 tokens are too few for ℓ* = 100 modes: the law needs 800"
+
+
+def test_the_two_times_have_two_names(circle):
+    claim = next(r for r in ms.compare(circle).rows if r.claim.startswith("time at which"))
+    assert claim.claim == "time at which the modes of one degree reach amplitude 0.15"
+    theory = ms.predict(ms.SelfAttention(9.0), 2, tokens=500)
+    assert f"ln n/(2λ_max) = {theory.exit_time:.4g}" in claim.reason
+    assert claim.expected < theory.exit_time
+    assert "time to leave uniform, ln n/(2λ_max)" in theory.to_table()
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    start = ms.Gaussian([1.0, 0.5], [[1.0, 0.2], [0.2, 0.5]])
+    return ms.flow(start, ms.SelfAttention(0.5), 2.0, frames=21)
+
+
+def test_a_gaussian_run_agrees_and_is_cited(gaussian):
+    comparison = ms.compare(gaussian)
+    assert comparison.count("agree") == 4 and comparison.agrees
+    assert "castin2025unified" in ms.cite(gaussian)
+    from metastable.report.figures import figures_of
+
+    assert list(figures_of(gaussian)) == ["moments"]
+
+
+def test_a_gaussian_run_with_a_wrong_label_disagrees(gaussian):
+    assert len(flipped(gaussian, field=ms.SelfAttention(0.505))) == 4
+    assert len(flipped(gaussian, times=1.01 * gaussian.times)) >= 3
+    turned = ms.SelfAttention(0.5, value=[[1.0, 0.1], [0.0, 1.0]])
+    assert len(flipped(gaussian, field=turned)) == 1
+    other = ms.compare(dataclasses.replace(gaussian, field=ms.L2Attention(0.5)))
+    assert other.count("not applicable") == len(other.rows)
 
 
 def test_a_run_without_a_field_says_what_to_do(circle):

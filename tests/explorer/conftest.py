@@ -13,4 +13,4 @@ def inside():
     server = Inside(runs=2)
     yield server
     server.stop()
-    assert not server.workers  # no process outlives the server
+    assert not server.workers and not server.thinkers  # no process outlives the server

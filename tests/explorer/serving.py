@@ -19,6 +19,7 @@ import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
 from metastable.explorer.app import create_app
+from metastable.explorer.connection import PromptConnection
 from metastable.explorer.guard import hosts_of
 from metastable.explorer.limits import Limits
 from metastable.explorer.packet import unpack
@@ -40,10 +41,18 @@ class Inside(Client):
     """A server in a thread of this process, so that its tasks can be counted."""
 
     def __init__(self, folder: Path | None = None, **limits: Any):
+        # On a busy machine even a short answer may take long.
+        limits = {"thinking": 120.0} | limits
         self.app = create_app(folder, limits=Limits(**limits), hosts=hosts_of("127.0.0.1"))
         self.desk = self.app.app.state.desk
         self.desk._warm = lambda: asyncio.sleep(0)  # no worker before it is needed
-        config = uvicorn.Config(self.app, port=0, log_level="warning", ws_max_size=2_000_000)
+        config = uvicorn.Config(
+            self.app,
+            port=0,
+            log_level="warning",
+            ws_max_size=2_000_000,
+            http=PromptConnection,
+        )
         self.server = uvicorn.Server(config)
         self.loop: asyncio.AbstractEventLoop
         self.thread = threading.Thread(target=self._serve)
@@ -65,13 +74,30 @@ class Inside(Client):
 
     @property
     def workers(self) -> list[psutil.Process]:
-        children = psutil.Process().children(recursive=True)
-        return [one for one in children if "metastable.explorer.worker" in " ".join(one.cmdline())]
+        """Processes that compute runs."""
+        return processes("run")
+
+    @property
+    def thinkers(self) -> list[psutil.Process]:
+        """Processes that answer questions."""
+        return processes("think")
 
     def stop(self) -> None:
         self.server.should_exit = True
         self.thread.join(30)
         assert not self.thread.is_alive()
+
+
+def processes(name: str, parent: int | None = None) -> list[psutil.Process]:
+    """Children that run `metastable.explorer.worker` for that purpose."""
+    found = []
+    for child in psutil.Process(parent).children(recursive=True):
+        try:
+            if child.cmdline()[-2:] == ["metastable.explorer.worker", name]:
+                found.append(child)
+        except psutil.Error:
+            pass  # it has just ended
+    return found
 
 
 class Served(Client):

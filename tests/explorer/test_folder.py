@@ -13,9 +13,9 @@ from metastable.explorer.folder import Folder
 from metastable.explorer.limits import Limits, Refused, read_experiment
 from metastable.explorer.packet import read_recording, unpack
 from metastable.results import run_and_keep
-from metastable.spec.sweep import Sweep
 from metastable.sweep.execute import run_sweep
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep
 from metastable.sweep.store import kept_sweep
 
 LAYERS = {"kind": "layers", "step": 0.5}

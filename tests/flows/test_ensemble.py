@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import metastable as ms
+from metastable.core.numerics import jax, jnp
 from metastable.flows.ensemble import (
     Angles,
     Gram,
@@ -13,7 +14,6 @@ from metastable.flows.ensemble import (
     flow_ensemble,
     sample_ensemble,
 )
-from metastable.numerics import jax, jnp
 from metastable.theory.equiangular import equiangular_cosine
 
 

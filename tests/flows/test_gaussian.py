@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jnp
 from metastable.flows.affine import affine_velocity
 from metastable.flows.gaussian import flow_gaussian
 from metastable.measures import Gaussian
-from metastable.numerics import jnp
 from metastable.theory.gaussian import (
     blow_up_time,
     collapsed_shape,

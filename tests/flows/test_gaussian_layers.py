@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jax, jnp
 from metastable.flows.gaussian_layers import gaussian_layers, layer_map
 from metastable.measures import Gaussian
-from metastable.numerics import jax, jnp
 from metastable.theory.gaussian import longest_truncated_step
 from tests.gaussians import covariance, hermite, moments
 

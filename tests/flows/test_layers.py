@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import diffrax
 import numpy as np
 import pytest
 
@@ -61,3 +62,18 @@ def test_thin_layers_tend_to_the_flow_at_first_order():
 def test_layers_refuse_noise():
     with pytest.raises(ValueError, match="noise"):
         ms.layers(START, FIELD + ms.Noise(1.0), depth=2)
+
+
+def test_a_layer_that_leaves_the_range_of_floats_is_not_kept():
+    # The square of 2e200 is infinite, and x/∞ = 0 is finite: a frame of norm 0.
+    field = ms.SelfAttention(1.0, value=2.0)
+    run = ms.layers(START, field, depth=4, step=1e200)
+    assert run.outcome.name == "blow_up" and run.times.tolist() == [0.0]
+    assert np.array_equal(run.points[0], X)
+    euler = ms.flow(START, field, 2e200, frames=3, stepper=ms.Fixed(1e200, diffrax.Euler()))
+    assert euler.outcome.name == "blow_up" and len(euler.frames) == 1
+
+
+def test_a_depth_without_end_is_refused():
+    with pytest.raises(ValueError, match=r"depth must be at most 100000000 layers; got 1e\+15"):
+        ms.layers(START, FIELD, depth=10**15, frames=2)

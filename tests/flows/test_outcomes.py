@@ -153,7 +153,7 @@ def test_the_checkpoint_of_another_function_is_refused(tmp_path):
 
 FINGERPRINT = """
 import jax.numpy as jnp, numpy as np, metastable as ms
-from metastable.flows.checkpoint import Checkpoint
+from metastable.core.checkpoint import Checkpoint
 print(Checkpoint("x", ms.FeedForward(activation=jnp.tanh)).fingerprint)
 """
 

@@ -13,12 +13,13 @@ import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
 import metastable as ms
+from metastable.core.numerics import jnp
 from metastable.fields.sums import Dense
 from metastable.flows import arclength
 from metastable.flows.arclength import Motion
-from metastable.flows.collapse import find_collapsed
+from metastable.flows.collapse import find_collapsed, merge_collapsed
+from metastable.flows.mergers import Ledger
 from metastable.flows.staircase import Climb, Merge, staircase
-from metastable.numerics import jnp
 from metastable.theory.pairs import closing_speed, log_merge_time, merge_time
 
 
@@ -332,3 +333,18 @@ def test_refusals(change, message):
     case = dict(measure=ms.uniform(4, 2), field=ms.SelfAttention(1.0)) | change
     with pytest.raises(ValueError, match=message):
         staircase(**case)
+
+
+def test_a_merged_token_lies_at_the_weighted_mean_of_its_parts():
+    masses = np.array([0.5, 0.1, 0.3, 0.1])
+    angles = np.array([0.0, 0.02, 2.0, 0.05])  # the third is elsewhere and stays
+    x = np.stack([np.cos(angles), np.sin(angles), np.zeros(4)], axis=1)
+    ledger = Ledger(masses)
+    merged = merge_collapsed(x, np.array([0, 0, 1, 0]), ledger, 0.0, 0.0)
+    # By hand: (0.5 x_0 + 0.1 x_1 + 0.1 x_3) / 0.7, back on the sphere.
+    centre = sum(w * a for w, a in zip(masses[[0, 1, 3]], x[[0, 1, 3]], strict=True)) / 0.7
+    np.testing.assert_allclose(merged[0], centre / np.linalg.norm(centre), rtol=0, atol=1e-15)
+    assert np.array_equal(merged[1], x[2])
+    np.testing.assert_allclose(ledger.masses, [0.7, 0.3], rtol=1e-15)
+    # The angle of the mean is 0.01 to third order: (0.1·0.02 + 0.1·0.05)/0.7; unweighted 0.0233.
+    assert math.atan2(merged[0, 1], merged[0, 0]) == pytest.approx(0.01, abs=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 
 
 def check_gradient(objective, parameters, batch):

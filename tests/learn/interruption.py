@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from metastable.flows.checkpoint import Checkpoint
-from metastable.numerics import jax
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import jax
 
 __all__ = ["goes_on_with_the_same_bits", "slope_error"]
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.clusters_on_demand import (
     Demand,
     count_clusters,
@@ -11,7 +12,6 @@ from metastable.learn.clusters_on_demand import (
     wanted_loss,
 )
 from metastable.measures import uniform
-from metastable.numerics import jax, jnp
 from metastable.trials.clusters import chosen_beta
 from tests.learn.interruption import slope_error
 

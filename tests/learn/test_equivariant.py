@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.sphere import uniform_points
 from metastable.learn.equivariant import (
     TARGETS,
     Fits,
@@ -14,8 +16,6 @@ from metastable.learn.equivariant import (
     even_share,
     respond,
 )
-from metastable.numerics import jax, jnp
-from metastable.sphere import uniform_points
 from tests.learn.differences import check_gradient
 
 OUTPUTS = ("tangent", "unit", "free")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jnp
 from metastable.learn import landscape
 from metastable.learn.landscape import stand
-from metastable.numerics import jnp
 
 CURVES = jnp.asarray([-2.0, 0.0, 1.0, 4.0])
 

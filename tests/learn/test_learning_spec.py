@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastable.learn.build import _LESSONS
-from metastable.spec.learning import KINDS, load_lesson
+from metastable.learn.spec import KINDS, load_lesson
 from tests.learn.small_lesson import SPEC, spec_file
 
 

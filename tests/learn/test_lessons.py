@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from metastable.cli.gaussian_learn import learn
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.learn import training
 from metastable.learn.lesson import Curves, Lesson
 from metastable.report.learning import draw_curves

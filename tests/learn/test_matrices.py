@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.landscape import stand
 from metastable.learn.matrices import (
     Epochs,
@@ -23,7 +24,6 @@ from metastable.learn.teacher import (
     teach,
 )
 from metastable.learn.training import Gradient, train
-from metastable.numerics import jax, jnp
 from tests.learn import listing
 
 DIM, KEYS, STEP = 6, 3, 0.2

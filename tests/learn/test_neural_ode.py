@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.datasets import draw_spirals
 from metastable.learn.neural_ode import (
     Continuous,
@@ -20,8 +21,7 @@ from metastable.learn.neural_ode import (
     velocity,
 )
 from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
-from metastable.numerics import jax, jnp
-from metastable.spec.learning import Network
+from metastable.learn.spec import Network
 from tests.learn.differences import check_gradient
 
 DATA = draw_spirals(12, classes=3, seed=1)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from metastable.flows import Outcome, Trajectory
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.flows import Trajectory
 from metastable.learn.particle_fit import (
     Family,
     Operator,
@@ -19,7 +21,6 @@ from metastable.learn.particle_fit import (
     stack_states,
 )
 from metastable.measures import uniform
-from metastable.numerics import jax, jnp
 from tests.learn.interruption import goes_on_with_the_same_bits, slope_error
 
 DIM, LAYERS = 4, 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.depth import loss_and_slope, propagate, propagate_with_slope
 from metastable.learn.scalar import (
     descend,
@@ -21,7 +22,6 @@ from metastable.learn.teacher import (
     random_matrices,
     teach,
 )
-from metastable.numerics import jax, jnp
 from tests.learn import listing
 
 DIM, KEYS, STEP = 8, 4, 0.1

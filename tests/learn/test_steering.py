@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import energy_distance as scipy_energy_distance
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.learn.steering import Plant, push, residuals, steer_tokens
 from metastable.learn.steering_lesson import random_tokens
@@ -15,7 +16,6 @@ from metastable.learn.steering_measures import (
     meeting_bound,
     perturbed_errors,
 )
-from metastable.numerics import jax, jnp
 from tests.learn.interruption import slope_error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.flows.gaussian_layers import layer_map
 from metastable.learn.teacher import (
@@ -16,7 +17,6 @@ from metastable.learn.teacher import (
     split,
     teach,
 )
-from metastable.numerics import jax, jnp
 
 LAYERS = [TruncatedLayer(0.3), ExactLayer(0.3)]
 MATRICES = random_matrices(6, 4, seed=0, value_dim=5)

@@ -7,9 +7,9 @@ import optax
 import optimistix
 import pytest
 
-from metastable.flows.checkpoint import Checkpoint
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import jax, jnp
 from metastable.learn.training import Gradient, LeastSquares, train
-from metastable.numerics import jax, jnp
 
 GOAL = jnp.asarray([1.0, -2.0, 3.0])
 

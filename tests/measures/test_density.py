@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import metastable as ms
-from metastable.harmonics import multiplicity, spherical_harmonics
+from metastable.geometry.harmonics import multiplicity, spherical_harmonics
 from metastable.measures import Density
 from metastable.measures import density as density_module
 from metastable.measures.spectral import basis_for

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from metastable.flows import Outcome, Trajectory
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.flows import Trajectory
 from metastable.measures import Gaussian, Points
-from metastable.numerics import jax, jnp
 
 COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 

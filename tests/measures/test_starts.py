@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import jax
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import beta as beta_law
-from scipy.stats import kstest, norm
+from scipy.stats import chi2, kstest, norm
 
 import metastable as ms
+from metastable.geometry.sphere import retract
+from metastable.measures.starts import _vmf_depths
 from tests import oracles
 
 N = 20_000
@@ -31,6 +35,14 @@ def test_seeds_decide_the_draw():
     a, b, c = ms.uniform(9, 3, seed=1), ms.uniform(9, 3, seed=1), ms.uniform(9, 3, seed=2)
     assert np.array_equal(a.points, b.points)
     assert np.abs(np.asarray(a.points) - np.asarray(c.points)).max() > 0.1
+
+
+@pytest.mark.parametrize(("tokens", "dim"), [(1, 2), (5, 7), (17, 3), (311, 3), (1025, 2)])
+def test_uniform_tokens_are_those_of_a_draw_of_their_own_size(tokens, dim):
+    """Drawing more and keeping the first compiles less often; the bits must not change."""
+    exact = jax.random.normal(jax.random.key(6), (tokens, dim), dtype=float)
+    x = np.asarray(ms.uniform(tokens, dim, seed=6).points)
+    np.testing.assert_array_equal(x, np.asarray(retract(retract(exact))))
 
 
 @pytest.mark.parametrize("seed", [None, 0, 5])
@@ -67,6 +79,68 @@ def test_von_mises_fisher_on_the_sphere_has_exponential_heights():
     assert kstest(x[:, 2], cdf).pvalue > FALSE_ALARM
     azimuth = (np.arctan2(x[:, 1], x[:, 0]) / (2 * np.pi)) % 1
     assert kstest(azimuth, "uniform").pvalue > FALSE_ALARM
+
+
+def _law_of_depths(dim, kappa):
+    """Grid, distribution and mean of g = κ(1 − ⟨x,centre⟩), by quadrature over the angle.
+
+    The angle has density ∝ sin^{d−2}θ e^{−κ(1 − cos θ)}; 1 − cos θ = 2 sin²(θ/2)
+    keeps every digit for large κ.
+    """
+    widest = np.pi if kappa < 1 else min(np.pi, np.sqrt(8 * (60 + dim) / kappa))
+    theta = np.linspace(0, widest, 40_001)
+    g = 2 * kappa * np.sin(theta / 2) ** 2
+    density = (np.sin(theta) / min(widest, 1.0)) ** (dim - 2) * np.exp(-g)
+    mass = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
+    mean = np.trapezoid(g * density, theta) / np.trapezoid(density, theta)
+    return g, mass / mass[-1], mean
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 16])
+@pytest.mark.parametrize("kappa", [1e-8, 1e-2, 3.0, 1e6, 1e15, 1e16, 1e40, 1e300])
+def test_von_mises_fisher_depths_follow_their_law_at_every_concentration(dim, kappa):
+    g = kappa * _vmf_depths(np.random.default_rng(dim), N, dim, kappa)
+    grid, law, mean = _law_of_depths(dim, kappa)
+    assert kstest(g, lambda x: np.interp(x, grid, law)).pvalue > FALSE_ALARM
+    assert abs(g.mean() - mean) < 5 * g.std() / np.sqrt(N)
+    if kappa >= 1e6:  # there 2g is chi-squared with d − 1 degrees of freedom, to O(1/κ)
+        assert kstest(2 * g, chi2(dim - 1).cdf).pvalue > FALSE_ALARM
+    if dim == 3:  # Archimedes: an exponential cut off at 2κ
+        cdf = lambda x: np.expm1(-x) / np.expm1(-2 * kappa)
+        assert kstest(g, cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 16])
+@pytest.mark.parametrize("kappa", [1e-8, 1.0, 1e4, 1e12])
+def test_von_mises_fisher_depths_have_the_mean_of_the_bessel_functions(dim, kappa):
+    with mpmath.workdps(60):
+        ratio = mpmath.besseli(dim / 2, kappa) / mpmath.besseli(dim / 2 - 1, kappa)
+        expected = float(1 - ratio)
+    below = _vmf_depths(np.random.default_rng(9), N, dim, kappa)
+    assert abs(below.mean() - expected) < 5 * below.std() / np.sqrt(N)
+
+
+@pytest.mark.parametrize("kappa", [1e16, 1e100, 1.79e308])
+def test_tokens_of_any_concentration_lie_as_near_the_centre_as_they_should(kappa):
+    """Across the centre every coordinate is N(0, 1/κ); warnings are errors here."""
+    x = np.asarray(ms.von_mises_fisher(N, [1.0, 0.0, 0.0, 0.0], kappa, seed=2).points)
+    assert np.abs(x[:, 0] - 1).max() < 3e-15
+    assert kstest((x[:, 1:] * np.sqrt(kappa)).ravel(), norm.cdf).pvalue > FALSE_ALARM
+    planted = np.asarray(ms.planted(5, 3, 3, concentration=kappa, seed=2).points)
+    assert np.abs(np.linalg.norm(planted, axis=1) - 1).max() < 1e-15
+
+
+def test_planted_tokens_of_a_seed_stay_where_they_were():
+    """Tokens of an ordinary concentration, as Wood's scheme in w = 1 − u placed them."""
+    random, kappa, dim = np.random.default_rng([4, 0]), 100.0, 3
+    b = (dim - 1) / (2 * kappa + np.hypot(2 * kappa, dim - 1))
+    x0 = (1 - b) / (1 + b)
+    z = random.beta((dim - 1) / 2, (dim - 1) / 2, 24)
+    w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
+    share = kappa * (w - x0) + (dim - 1) * np.log((1 - x0 * w) / (1 - x0**2))
+    heights = w[share >= np.log(random.uniform(size=24))][:12]
+    below = _vmf_depths(np.random.default_rng([4, 0]), 12, dim, kappa)
+    np.testing.assert_allclose(1 - below, heights, rtol=1e-14)
 
 
 @pytest.mark.parametrize("radius", [0.3, np.pi])

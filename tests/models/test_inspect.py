@@ -72,6 +72,10 @@ def test_json_page_and_figures_from_one_command(albert, text, tmp_path):
         "Cosines of all pairs of different tokens",
         "same shape without training",
         "truths",
+        # The columns of the table say what they are, and no two are called the same.
+        "distance from consensus",
+        "untrained cosine",
+        "untrained clusters",
     ):
         assert said in page
     assert json.loads((out / "inspection.json").read_text()) == told

@@ -107,6 +107,22 @@ def test_no_configuration_or_a_broken_one(folder):
     refused(lambda: load(folder), r"must hold config\.json")
 
 
+@pytest.mark.parametrize(
+    "told", [{"hidden_size": "x"}, {"num_hidden_layers": None}, {"layers": {}}]
+)
+def test_a_configuration_of_wrong_types(folder, told):
+    if "layers" in told:
+        (folder / "config.json").write_text("[1, 2]")
+        return refused(lambda: load(folder), "must hold a JSON object; got list")
+    edit(folder / "config.json", **told)
+    refused(lambda: load(folder), "config.json|weights in")
+
+
+def test_a_broken_tokeniser(folder):
+    (folder / "tokenizer.json").write_text('{"version": ')
+    refused(lambda: load(folder), "tokeniser in .* must be readable")
+
+
 def test_nothing_there_or_nothing_of_use(tmp_path):
     refused(lambda: load(tmp_path / "absent"), "nothing at")
     refused(lambda: load(3), "got int")
@@ -114,13 +130,14 @@ def test_nothing_there_or_nothing_of_use(tmp_path):
     refused(lambda: load(tmp_path, dtype="float16"), "dtype must be")
 
 
-def test_a_gguf_file_that_is_none(tmp_path, monkeypatch):
+def test_a_gguf_file_that_is_none(tmp_path, monkeypatch, capsys):
     pytest.importorskip("gguf")
     monkeypatch.setenv("METASTABLE_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF" + bytes(40))
     refused(lambda: load(file), "GGUF file of an architecture")
     assert not list((tmp_path / "cache").glob("*"))
+    assert capsys.readouterr().err == ""  # the refusal is the only line
 
 
 def test_texts_and_ids(folder):

@@ -75,6 +75,18 @@ def test_entropic_tends_to_the_exact_cost():
         assert found[1] == pytest.approx(entropic, rel=1e-5)
 
 
+@pytest.mark.parametrize("sizes", [(30, 20), (20, 30), (3, 90)])
+def test_entropic_defaults_and_small_regularisation_converge(sizes):
+    """Uniform tokens on S³ against POT's linear program; the gap is at most ε log n in cost."""
+    first, second = uniform(sizes[0], 4, seed=1), uniform(sizes[1], 4, seed=2)
+    angles = np.arccos(np.clip(np.asarray(first.points @ second.points.T), -1, 1))
+    exact = ot.emd2(np.asarray(first.weights), np.asarray(second.weights), angles**2)
+    for regularization in (0.01, 1e-3, 1e-5):
+        cost = sinkhorn(first, second, regularization=regularization) ** 2
+        assert -1e-8 < cost - exact < regularization * np.log(90)
+    assert sinkhorn(first, second) ** 2 - exact < 0.01 * np.log(90)
+
+
 def test_odd_but_legal_measures():
     one, ghost = circle([0.3]), circle([0.3, 2.0], [1.0, 0.0])
     for distance in (

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Points, gaussian_points, polygon, simplex, uniform
-from metastable.numerics import jax, jnp
 from metastable.observe import energy, log_potential, order_parameter
 from metastable.observe.pairs import BLOCK, padded
 

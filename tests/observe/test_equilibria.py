@@ -6,12 +6,12 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest
 
 import metastable as ms
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.sphere import uniform_points
 from metastable.observe.basins import find_equilibria, settle
 from metastable.observe.continuation import follow
 from metastable.observe.equilibria import Share, equilibrium, polish
 from metastable.observe.linearization import linearize, symmetries
-from metastable.sphere import uniform_points
 from metastable.theory.ring import internal_contraction, ring_rates
 
 

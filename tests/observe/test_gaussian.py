@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Gaussian
-from metastable.numerics import jax, jnp
 from metastable.observe.gaussian import bures_wasserstein
 from tests.gaussians import covariance
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jnp
+from metastable.core.numerics import jnp
 from metastable.observe.equilibria import equilibrium
 from metastable.observe.lyapunov import lyapunov_exponents
 

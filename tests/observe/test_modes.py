@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import eval_gegenbauer, eval_legendre, sph_harm_y
 
-from metastable.harmonics import multiplicity
+from metastable.geometry.harmonics import multiplicity
 from metastable.measures import Points, gaussian_points, polygon, simplex, uniform
 from metastable.observe import amplitudes, modes, power
 

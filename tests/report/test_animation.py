@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 
 import metastable as ms
-from metastable.flows import Outcome, Trajectory
+from metastable.core.outcome import Outcome
+from metastable.flows import Trajectory
 from metastable.report import animate
 from metastable.report.animation import animate_space
 from metastable.report.clouds import hull_edges

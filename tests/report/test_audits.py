@@ -77,6 +77,29 @@ def test_the_page_of_an_audit(tmp_path):
     assert len(ranked) == 40 and float(ranked[0]["hamming"]) <= float(ranked[-1]["hamming"])
 
 
+def test_items_are_ranked_by_the_score_that_decided(tmp_path):
+    """Here the likelihood, though something is written too; a control is called like an item."""
+    rows = make_rows(0.9, gap=0.02, size=20, seed=1)
+    for row in rows:
+        row["item"] = row["item"].replace("c", "p")
+    folder = write_audit(tmp_path / "audit", rows)
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["decided_by"] = "nll"
+    (folder / "summary.json").write_text(json.dumps(summary))
+    page = report_audit(folder).read_text("utf-8")
+    assert "Ranked by nll (mean −log p)" in page and "smallest p-value (nll)" in page
+    with (folder / "ranked.csv").open(newline="") as file:
+        ranked = list(csv.DictReader(file))
+    values = [float(row["nll"]) for row in ranked]
+    assert values == sorted(values) and {row["generator"] for row in ranked} == {"likelihood"}
+    # The listing of what a generator wrote follows the same order, with the same q-values.
+    own = [row for row in ranked if row["group"] != "control"]
+    heads = [f"<b>{row['item']} ({row['group']}), hamming" for row in own]
+    places = [page.index(head) for head in heads]
+    assert places == sorted(places)
+    assert f", q = {float(own[0]['q_value']):.3g}</b>" in page[places[0] : places[1]]
+
+
 def test_likelihood_alone_and_images_have_pages_too(tmp_path):
     rows = make_rows(0.5, size=20, budgets=())
     page = report_audit(write_audit(tmp_path / "likelihood", rows)).read_text("utf-8")

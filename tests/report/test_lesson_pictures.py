@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.learn.lesson import Chart, Curves, Frames, Lesson
 from metastable.report.learning import report_lesson
 from metastable.report.lesson_pictures import animate_frames, draw_chart, draw_frames, draw_panels

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from metastable.report.maps import figures_of_sweep, report_sweep
-from metastable.spec.sweep import load_sweep
 from metastable.sweep import execute
+from metastable.sweep.spec import load_sweep
 from metastable.sweep.status import open_sweep
 from tests.sweep.driver import numbers
 from tests.sweep.stores import small
@@ -18,7 +18,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 @pytest.fixture
 def invented(monkeypatch):
     """Cells with invented numbers: only the drawing is on trial."""
-    from metastable.flows.trajectory import Outcome
+    from metastable.core.outcome import Outcome
     from metastable.sweep.cells import Result
 
     def some(recipe, cells):

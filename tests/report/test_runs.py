@@ -1,28 +1,27 @@
 import re
-import shutil
 
 import pytest
 
+from metastable.flows.spec import load_experiment
 from metastable.report import report_run, report_runs
 from metastable.results import run_and_keep
-from metastable.spec import load_experiment
 from tests.report.test_page import Reader
 
 NAMES = ["angles", "clusters", "energy", "rank", "similarity"]
+SETTINGS = {
+    "measure.tokens": 30,
+    "measure.dim": 2,
+    "field.beta": 9.0,
+    "flow.horizon": 6.0,
+    "flow.frames": 13,
+}
 VERDICTS = [{"claim": "energy", "source": "arXiv:2312.10794", "verdict": "agree"}]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
-    settings = {
-        "name": "<b>run</b>",
-        "measure.tokens": 30,
-        "measure.dim": 2,
-        "field.beta": 9.0,
-        "flow.horizon": 6.0,
-        "flow.frames": 13,
-    }
+    settings = SETTINGS | {"name": "<b>run</b>"}
     run_and_keep(load_experiment(None, settings), folder, progress=False)
     return folder
 
@@ -52,9 +51,7 @@ def test_report_without_verdicts_is_written_anew_and_the_same(folder):
 
 def test_one_page_for_several_runs(folder, tmp_path):
     second = tmp_path / "second"
-    shutil.copytree(folder, second)
-    spec = second / "spec.toml"
-    spec.write_text(spec.read_text().replace("<b>run</b>", ""))
+    run_and_keep(load_experiment(None, SETTINGS), second, progress=False)
     verdicts = {folder: VERDICTS, second: VERDICTS}
     page = report_runs([folder, second], tmp_path / "both.html", "Both", verdicts)
     text = page.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from metastable.cli.gaussian import app
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.report.gaussians import draw_iteration
 from metastable.trials import SETTINGS, Iteration, Track
 

@@ -1,84 +1,110 @@
-"""Every entry is complete, and every numbered thing of the documents has one."""
+"""Entries are read without importing them; a bad one is refused in one line."""
 
-import inspect
-import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from metastable.comparison.citations import bibliography
-from metastable.reproduce import single_cluster
-from metastable.reproduce.perform import function_of
-from metastable.spec.reproduction import DOCUMENTS, catalogue, load_reproduction
+from metastable.reproduce import catalogue as module
+from metastable.reproduce.catalogue import catalogue, function_of, load, read_entry, sources
+from metastable.reproduce.entry import Entry
 
-ENTRIES = catalogue()
-
-# What the documents number: read off their texts, once, by hand.
-NUMBERED = {
-    "000_33a4b2d1a63784c1": [
-        *(f"Figure {k}" for k in range(3, 14)),
-        *(f"Figure {k}" for k in range(15, 21)),
-        *(f"Theorem {k}" for k in (5, 6, 7, 8, 11, 13)),
-        *("Proposition 4.1", "Proposition 4.2", "Problem 9", "Problem 10", "Problem 14"),
-    ],
-    "001_04243354c7d3d7df": [
-        *(f"Figure 1.{k}" for k in range(1, 6)),
-        *(f"Figure 3.{k}" for k in range(1, 7)),
-        *("Theorem 2.1", "Theorem 2.2", "Theorem 3.1"),
-        *(f"Lemma 2.{k}" for k in range(1, 6)),
-        *(f"Lemma A.{k}" for k in range(1, 4)),
-        *(f"Listing {k}" for k in range(1, 7)),
-    ],
-    "004_98ad8a0261261265": [f"Theorem {k}" for k in range(1, 5)],
-}
+GOOD = {"title": "a title", "places": ["Figure 1"], "claim": "a claim", "method": "a method"}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_an_entry_has_a_function_that_takes_its_settings(name):
-    function = function_of(name, ENTRIES[name])
-    assert inspect.getdoc(function)
+def write(folder: Path, call: str) -> Path:
+    """An entry called wendel, with its ENTRY and no function."""
+    (folder / "valente2024").mkdir(exist_ok=True)
+    file = folder / "valente2024" / "wendel.py"
+    file.write_text(f'"""A title."""\n\nimport nothing_of_the_kind\n\nENTRY = {call}\n')
+    return file
 
 
-def test_no_numbered_thing_is_left_out():
-    for seed, numbered in NUMBERED.items():
-        places = {
-            place for entry in ENTRIES.values() if entry.seed == seed for place in entry.places
-        }
-        assert not sorted(set(numbered) - places), DOCUMENTS[seed]
+def test_an_entry_is_read_without_its_imports(tmp_path):
+    arguments = ", ".join(f"{key}={value!r}" for key, value in GOOD.items())
+    entry = read_entry(write(tmp_path, f"Entry({arguments}, settings={{'seed': 3}})"))
+    assert (entry.source, entry.name, entry.settings) == ("valente2024", "wendel", {"seed": 3})
 
 
-def test_every_document_has_entries_and_there_are_sixty():
-    assert {entry.seed for entry in ENTRIES.values()} == set(DOCUMENTS)
-    assert len(ENTRIES) >= 60
-
-
-def test_a_bad_entry_is_refused_in_one_line(tmp_path: Path):
-    good = {
-        "title": "a title", "seed": next(iter(DOCUMENTS)), "places": ["Figure 1"],
-        "claim": "a claim", "method": "a method", "made_by": "single_cluster",
-    }  # fmt: skip
-
+def test_a_bad_entry_is_refused_in_one_line(tmp_path):
     def refused(**changes):
-        file = tmp_path / "wendel.toml"
-        tree = {**good, **changes}
-        file.write_text("\n".join(f"{key} = {value!r}" for key, value in tree.items()))
-        with pytest.raises(ValueError, match=r"^(wendel.toml|/)") as told:
-            function_of("wendel", load_reproduction(file))
+        arguments = ", ".join(f"{key}={value!r}" for key, value in {**GOOD, **changes}.items())
+        with pytest.raises(ValueError, match=r"^wendel.py: ") as told:
+            function_of(read_entry(write(tmp_path, f"Entry({arguments})")))
         assert "\n" not in str(told.value)
         return str(told.value)
 
-    assert "seed" in refused(seed="005")
-    assert "made_by" in refused(made_by="../evil")
+    assert "places" in refused(places=[])
     assert "correction" in refused(known="disagree")
     assert "unknown key size" in refused(size=3)
-    assert "sizes" in refused(made_by="single_cluster")  # wendel() needs sizes and draws
+    assert "fast" in refused(fast={"draws": 3})
+    assert "sizes" in refused()  # wendel() needs sizes and draws
+    for call in ("Entry(title=str(3))", "Entry('a title')", "3"):
+        with pytest.raises(ValueError, match=r"^wendel.py: ENTRY must be Entry.* literal"):
+            read_entry(write(tmp_path, call))
+    with pytest.raises(ValueError, match=r"valente2024/wendel.py must assign TITLE"):
+        module._assigned(write(tmp_path, "3"), "TITLE")
 
 
-def test_cited_papers_are_in_the_bibliography():
-    folder = Path(single_cluster.__file__).parent
-    cited = set()
-    for module in folder.glob("*.py"):
-        cited |= set(re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z]\w*)", module.read_text("utf-8")))
-    assert "wendel1962problem" in cited and cited <= set(bibliography()), cited - set(
-        bibliography()
+def test_one_name_stands_for_one_entry(tmp_path, monkeypatch):
+    arguments = ", ".join(f"{key}={value!r}" for key, value in GOOD.items())
+    for source in ("valente2024", "valente2025"):
+        (tmp_path / source).mkdir()
+        (tmp_path / source / "__init__.py").write_text('TITLE = "A source"')
+        (tmp_path / source / "wendel.py").write_text(f"ENTRY = Entry({arguments})")
+        (tmp_path / source / "_starts.py").write_text("")  # shared code is no entry
+    monkeypatch.setattr(module, "_home", lambda: tmp_path)
+    with pytest.raises(ValueError, match="wendel in valente2024 and in valente2025"):
+        catalogue()
+    (tmp_path / "valente2025" / "wendel.py").unlink()
+    assert list(catalogue()) == ["wendel"] and set(sources().values()) == {"A source"}
+
+
+def test_the_folder_is_one_package_however_it_is_imported():
+    import reproductions.valente2024.wendel as imported
+
+    assert load("valente2024.wendel") is imported
+
+
+def test_another_package_of_the_name_is_refused(tmp_path, monkeypatch):
+    load("valente2024")
+    monkeypatch.setattr(module, "_home", lambda: tmp_path)
+    with pytest.raises(ValueError, match="reproductions must be the package at"):
+        load("valente2024")
+
+
+def test_listing_imports_no_numerical_package():
+    code = (
+        "import sys; from metastable.reproduce.catalogue import catalogue;"
+        "assert len(catalogue()) >= 60;"
+        "assert not {'jax', 'matplotlib', 'numpy', 'torch'} & set(sys.modules)"
     )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_changes_are_other_work_with_a_folder_of_its_own():
+    entry = Entry(**GOOD, name="wendel", settings={"draws": 9, "betas": [1.0]}, fast={"draws": 2})
+    varied = entry.changed({"draws": 5, "betas": [2]})
+    assert varied.arguments(fast=True) == {"draws": 5, "betas": [2.0]}
+    assert varied.digest(True) == varied.digest(False) != entry.digest(False)
+    assert entry.label(False) == "wendel" != varied.label(False)
+    assert varied.label(False) == f"wendel-{varied.digest(False)[:8]}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"drews": 3}, r"key must be a setting of wendel \(draws, betas, deep\); got 'drews'"),
+        ({"draws": 2.5}, r"draws must be of the kind of 9; got 2\.5"),
+        ({"draws": True}, "draws must be of the kind of 9; got True"),
+        ({"betas": 1.0}, r"betas must be of the kind of \[1\.0\]; got 1\.0"),
+        ({"betas": ["one"]}, r"betas must be a list like \[1\.0\]; got 'one'"),
+        ({"deep": [[1, "two"]]}, "deep must be a list like"),
+    ],
+)
+def test_a_change_of_another_kind_is_refused(changes, complaint):
+    settings = {"draws": 9, "betas": [1.0], "deep": [[2, 5.0]]}
+    with pytest.raises(ValueError, match=complaint) as told:
+        Entry(**GOOD, name="wendel", settings=settings).changed(changes)
+    assert "\n" not in str(told.value)

@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-from metastable.flows.trajectory import Outcome
-from metastable.spec.sweep import load_sweep
+from metastable.core.outcome import Outcome
 from metastable.sweep import execute
 from metastable.sweep.cells import Result, compute
+from metastable.sweep.spec import load_sweep
 
 
 def numbers(recipe, cell):

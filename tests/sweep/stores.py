@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from metastable.spec.sweep import Sweep
+from metastable.sweep.spec import Sweep
 
 SMALL = """
 observables = ["similarity", "last_clusters"]

@@ -14,9 +14,9 @@ import xarray
 from metastable.cli import main
 from metastable.flows.build import run_experiment
 from metastable.observe import clusters, similarity
-from metastable.spec.sweep import experiment_with, load_sweep
 from metastable.sweep import cells, execute
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep, experiment_with, load_sweep
 from metastable.sweep.status import open_sweep, status
 from metastable.sweep.store import Store
 from metastable.sweep.watch import ascii_map
@@ -211,3 +211,34 @@ def test_the_map_so_far_is_drawn_in_letters(computed):
         drawn = ascii_map(store)
     assert drawn.splitlines()[0].startswith("similarity from")
     assert "█" in drawn and "?" not in drawn
+
+
+def test_samples_of_a_noisy_cell_are_the_mean_of_runs_with_their_own_seeds(tmp_path):
+    sweep = Sweep.model_validate(
+        {
+            "observables": ["similarity"],
+            "samples": 3,
+            "axes": {"field.0.beta": [2.0]},
+            "base": {
+                "measure": {"tokens": 6, "dim": 3},
+                "field": [{"kind": "self_attention"}, {"kind": "noise", "kappa": 5.0}],
+                "flow": {
+                    "horizon": 0.5,
+                    "frames": 3,
+                    "stepper": {"kind": "geodesic", "step": 0.05},
+                },
+            },
+        }
+    )
+    execute.run_sweep(sweep, tmp_path / "s")
+    kept = open_sweep(tmp_path / "s")["similarity"].isel(beta=0, repetition=0).values
+    cell = plan_sweep(sweep).cell((0, 0))
+    runs = []
+    for sample in range(3):
+        # Sample s draws from the seed of its cell plus s golden-ratio strides, modulo 2^63.
+        seed = (cell.seed + sample * 0x9E3779B97F4A7C15) % 2**63
+        own = {"measure.seed": seed, "flow.seed": seed} | cell.overrides
+        run = run_experiment(experiment_with(sweep.base, own))
+        runs.append([similarity(frame).mean for frame in run.frames])
+    np.testing.assert_allclose(kept, np.mean(runs, axis=0), rtol=0, atol=1e-12)
+    assert np.ptp(runs, axis=0).min() > 1e-3  # three starts and three noises, not one

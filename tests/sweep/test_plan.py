@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from metastable.flows.build import run_experiment
-from metastable.spec.sweep import Sweep, experiment_with
 from metastable.sweep.estimate import estimate
 from metastable.sweep.extend import extended
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep, experiment_with
 from tests.sweep.stores import small
 
 
@@ -84,3 +84,32 @@ def test_what_cannot_be_is_refused_before_the_start():
         plan_sweep(small(axes={"flow.horizon": [1.0, 2.0]}))
     told = str(estimate(plan_sweep(small())))
     assert "20 cells of 2 compiled shapes" in told and "memory" in told and "disk" in told
+
+
+def test_the_estimate_counts_what_is_compiled_and_the_start_of_workers():
+    # 400 tokens on the circle take a fast sum, whose degree grows with β: each is compiled anew.
+    base = {"measure": {"tokens": 400, "dim": 2}, "flow": {"horizon": 1.0, "frames": 3}}
+    axes = {"field.beta": [1.0, 4.0, 16.0, 64.0]}
+    fast = plan_sweep(small(observables=["similarity"], base=base, axes=axes))
+    assert estimate(fast).groups == 4
+    slow = {**base, "flow": {**base["flow"], "sum": "dense"}}
+    dense = plan_sweep(small(observables=["similarity"], base=slow, axes=axes))
+    assert estimate(dense).groups == 1
+    assert estimate(fast).seconds > estimate(dense).seconds + 3
+    # Workers start at the same time, and each compiles the four sums.
+    assert estimate(fast, workers=1).seconds - estimate(fast).seconds >= 2
+    assert "on 2 workers with start and compiling" in str(estimate(fast, workers=2))
+    assert estimate(fast, missing=0).seconds == 0
+
+
+def test_the_estimate_counts_the_short_steps_of_strong_noise():
+    def seconds(kappa):
+        field = [{"kind": "self_attention"}, {"kind": "noise", "kappa": kappa}]
+        base = {"measure": {"tokens": 64, "dim": 2}, "field": field, "flow": {"horizon": 20.0}}
+        axes = {"field.0.beta": [2.0]}
+        return estimate(plan_sweep(small(observables=["last_clusters"], base=base, axes=axes)))
+
+    # Steps are 2 % of κ: a hundred times as many.
+    few, many = seconds(1.0).seconds, seconds(0.01).seconds
+    repetitions = small().repetitions
+    assert many - few > repetitions * 99_000 * 1e-4

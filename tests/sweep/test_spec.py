@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from metastable.spec.sweep import Range, Sweep, load_sweep
 from metastable.sweep.extend import differences, extended
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Range, Sweep, load_sweep
 from tests.sweep.stores import small
 
 ROOT = Path(__file__).parents[2]

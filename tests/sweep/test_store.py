@@ -10,7 +10,7 @@ import pytest
 import xarray
 import zarr
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.sweep import execute, layout
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.status import open_sweep, status
@@ -186,3 +186,37 @@ def test_marks_are_written_in_blocks_that_do_not_move_when_axes_grow():
     plan = plan_sweep(small())
     assert layout.chunk_of(len(plan.shape)) == 40
     assert [index for index, _ in layout.blocks((41, 2, 1))] == [(0, 0, 0), (1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "root",
+    ['{"attributes": []}', '{"attributes": {"sweep": 3}}', "{}", "[]", "null", "not json"],
+)
+def test_a_root_that_is_not_ours_is_refused_in_a_line_and_restored(tmp_path, quick, root):
+    store = tmp_path / "s"
+    execute.run_sweep(small(), store)
+    whole = contents(store)
+    (store / "zarr.json").write_text(root)
+    for read in (status, open_sweep):
+        with pytest.raises(ValueError, match=r"STORE must hold the metadata.*damaged: run") as why:
+            read(store)
+        assert "\n" not in str(why.value)
+    (store / "failures.json").write_text("[]")
+    assert execute.run_sweep(small(), store).skipped == 20
+    (store / "failures.json").unlink(missing_ok=True)
+    kept = contents(store)
+    begun = lambda files: json.loads(files.pop("zarr.json"))["attributes"].pop("sweep")
+    assert begun(whole) == begun(kept) and whole == kept
+    assert status(store)["done"] == 20
+
+
+def test_a_missing_file_is_refused_by_readers_and_mended_by_the_same_sweep(tmp_path, quick):
+    """Zarr reads a chunk that is not there as NaN: a hole where a number was."""
+    execute.run_sweep(small(), tmp_path / "s")
+    whole = contents(tmp_path / "s")
+    for name in ("similarity/c.1.0.1.0", "last_clusters/c.0.1.0", "beta/c.0"):
+        (tmp_path / "s" / name).unlink()
+        with pytest.raises(ValueError, match=r"files are missing.*run the same sweep again"):
+            open_sweep(tmp_path / "s")
+        execute.run_sweep(small(), tmp_path / "s")
+        assert contents(tmp_path / "s") == whole

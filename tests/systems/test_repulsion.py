@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 from metastable.observe import energy
 from metastable.theory.configurations import scaled_energy, sharp_configuration
 

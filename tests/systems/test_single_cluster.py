@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.numerics import jax
+from metastable.core.numerics import jax
 from metastable.theory.causal import (
     greedy_centres,
     log_persistence_time,

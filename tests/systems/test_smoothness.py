@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import vonmises
 
 import metastable as ms
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 from metastable.observe import sobolev_distance
 from metastable.theory.equiangular import equiangular_cosine
 from metastable.theory.smoothness import (

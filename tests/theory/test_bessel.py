@@ -149,3 +149,9 @@ def test_inverse_ratio_against_mpmath(order, value):
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_ratios_far_beyond_the_square_root_of_the_largest_double():
+    # I_{μ+1}/I_μ = 1 − (2μ+1)/(2x) + …, where the square of x overflows.
+    assert bessel_ratio(3.0, 1, 1e300) == 1.0
+    assert 1 - bessel_ratio(0.0, 1, 1e10) == pytest.approx(0.5e-10, rel=1e-5)

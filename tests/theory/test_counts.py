@@ -10,7 +10,9 @@ from metastable.theory import counts
 from metastable.theory.counts import (
     count_distribution,
     expected_count,
+    fewest_tokens,
     predicted_angles,
+    too_few,
     total_variation,
 )
 from metastable.theory.spectrum import dominant_mode, exit_time, growth_rates
@@ -153,6 +155,52 @@ def test_predicted_angles_are_the_crests_of_the_dominant_wave():
 def test_total_variation():
     assert total_variation({1: 1.0}, {2: 1.0}) == 1.0
     assert math.isclose(total_variation({3: 0.7, 4: 0.3}, {3: 0.6, 4: 0.3, 5: 0.1}), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("beta", "dim", "tokens", "samples", "deviation"),
+    [(59.0, 2, 1000, 2000, 0.06), (59.0, 2, 10**12, 2000, 0.06), (12.0, 3, 2000, 400, 0.15)],
+)
+def test_the_law_of_many_maxima_is_that_of_the_samples(beta, dim, tokens, samples, deviation):
+    drawn = count_distribution(beta, dim, tokens, samples=samples)
+    assert drawn.standard_error > 0 and count_distribution(61.0, dim, tokens).standard_error == 0
+    law = counts._many_maxima(beta, dim, tokens)
+    assert law.mean == pytest.approx(drawn.mean, rel=0.01, abs=4 * drawn.standard_error)
+    assert law.deviation == pytest.approx(drawn.deviation, rel=deviation)
+    # Two samples of this size differ by about √(8/(π·samples)) per likely count, halved.
+    assert total_variation(law.counts, drawn.counts) < 0.1
+    assert math.isclose(sum(law.counts.values()), 1, abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_scaled_law_is_the_law_worked_out_in_full(dim, monkeypatch):
+    # In units of the wavelength the potential is the same up to O(1/β).
+    beta, tokens = 20_000.0, 10**9
+    scaled = count_distribution(beta, dim, tokens)
+    monkeypatch.setattr(counts, "_SCALED_FROM", beta)
+    full = count_distribution(beta, dim, tokens)
+    assert scaled.mean == pytest.approx(full.mean, rel=1e-3)
+    assert scaled.deviation == pytest.approx(full.deviation, rel=1e-3)
+
+
+def test_huge_rings_of_clusters_have_a_mean_and_no_list():
+    law = count_distribution(1e30, 2, 10**18)
+    assert law.counts == {} and 0.9 < law.mean / expected_count(1e30, 2) < 1
+    assert 0 < law.deviation < 1e-6 * law.mean
+
+
+def test_a_tiny_beta_has_one_cluster():
+    # Only mode 1 grows: the sampled potential has one maximum, however flat it is.
+    for dim in (2, 3):
+        assert count_distribution(1e-300, dim, 100, samples=20).counts == {1: 1.0}
+
+
+def test_no_law_for_fewer_tokens_than_modes():
+    assert fewest_tokens(5.0, 2) == 8 * 3 and fewest_tokens(20.0, 3) == 8 * 6**2
+    assert too_few(5.0, 2, 24) is None
+    assert too_few(5000.0, 2, 64) == "64 tokens are too few for ℓ* = 100 modes: the law needs 800"
+    with pytest.raises(ValueError, match="tokens must be at least 24 for this law"):
+        count_distribution(5.0, 2, 2)
 
 
 def test_arguments_are_checked():

@@ -121,11 +121,54 @@ def test_effective_tokens_of_normal_logits(variance, tokens, tolerance):
     assert 1 / np.mean(shares) == pytest.approx(effective_tokens(variance, tokens), rel=tolerance)
 
 
-def test_effective_tokens_between_the_two_laws():
-    edge, n = 0.5 * math.log(1e6), 10**6
-    assert effective_tokens(edge, n) == pytest.approx(1e3, rel=1e-9)
-    assert effective_tokens(edge * (1 + 1e-12), n) == pytest.approx(1e3, rel=1e-9)
-    assert 1 <= effective_tokens(1.5 * math.log(n), n) < 1e3
+def test_effective_tokens_cross_the_freezing_without_a_jump():
+    # Monte Carlo with as many samples as make its standard error 2 %.
+    random, n = np.random.default_rng(6), 20_000
+    for factor in (0.9, 0.99, 1.01, 1.1):
+        variance = factor * 2 * math.log(n)
+        shares = []
+        for _ in range(30):
+            logits = math.sqrt(variance) * random.standard_normal((50, n))
+            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+            shares.append((weights**2).sum(axis=1) / weights.sum(axis=1) ** 2)
+        expected = 1 / np.mean(shares)
+        assert effective_tokens(variance, n) == pytest.approx(expected, rel=0.09)
+    for edge in (0.5 * math.log(n), 9.0, 2 * math.log(n)):
+        below, above = (effective_tokens(edge * (1 + sign * 1e-9), n) for sign in (-1, 1))
+        assert below == pytest.approx(above, rel=1e-7)
+
+
+@pytest.mark.parametrize("variance", [1e-4, 0.3, 4.0, 8.99, 9.01, 50.0, 1e4, 1e10])
+def test_effective_tokens_of_a_pair(variance):
+    # Σp² = 1 − ½ sech²(D/2) with D normal of variance 2s².
+    sd = math.sqrt(2 * variance)
+    with mpmath.workdps(25):
+        density = lambda z: mpmath.npdf(z) * mpmath.sech(sd * z / 2) ** 2 / 2
+        ends = [0, min(6, 1 / sd), min(8, 5 / sd), min(9, 20 / sd), min(10, 60 / sd)]
+        expected = float(1 / (1 - 2 * mpmath.quad(density, ends)))
+    assert effective_tokens(variance, 2) == pytest.approx(expected, rel=1e-10)
+
+
+def test_effective_tokens_of_a_crowd():
+    # n e^{−s²} below s² = log n/2, with a relative error that falls with n.
+    assert effective_tokens(1.0, 1e18) == pytest.approx(1e18 * math.exp(-1), rel=1e-12)
+    assert effective_tokens(9.5, 1e18) == pytest.approx(1e18 * math.exp(-9.5), rel=1e-8)
+    # Frozen: 1/(1 − √(2 log n)/s) to the logarithmic corrections of the edge.
+    edge = math.sqrt(2 * math.log(1e18))
+    assert effective_tokens(1e6, 1e18) == pytest.approx(1 / (1 - edge / 1e3), rel=1e-3)
+    assert effective_tokens(0.0, 7) == effective_tokens(1e-30, 7) == 7
+    assert effective_tokens(5.0, 1) == 1
+    with pytest.raises(ValueError, match="tokens must be a number >= 1; got 0"):
+        effective_tokens(1.0, 0)
+
+
+def test_the_mean_outlives_the_exponential():
+    # ṁ = (1 + σ²a)m in one dimension: m = m_0 e^t (1 − 2ta σ_0²)^{−1/2}.
+    mean, cov, form = np.array([1e-30, 0.0]), np.eye(2), -1e-4 * np.eye(2)
+    with mpmath.workdps(30):
+        grown = mpmath.exp(740) * mpmath.mpf(1e-30) / mpmath.sqrt(1 + mpmath.mpf(2e-4) * 740)
+    assert mean_at(740.0, mean, cov, form)[0] == pytest.approx(float(grown), rel=1e-11)
+    assert mean_at(2000.0, mean, cov, form).tolist() == [math.inf, 0.0]
 
 
 def test_refusals():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import iv, ive
 
-from metastable.harmonics import circle_derivatives, gegenbauer, sphere_derivatives
+from metastable.geometry.harmonics import circle_derivatives, gegenbauer, sphere_derivatives
 from metastable.theory.grenier import expand
 from metastable.theory.interaction import attention, zonal_harmonics, zonal_potential
 from metastable.theory.spectrum import growth_rates
@@ -67,7 +67,7 @@ def test_error_against_the_zonal_pde(beta, dim, normalized, order):
 
 
 def residual(coefficients, change, dim, beta, normalized, x):
-    """∂_t f + ∇f·∇ψ + fΔψ at the points x, each derivative taken by `metastable.harmonics`."""
+    """∂_t f + ∇f·∇ψ + fΔψ at the points x, each derivative taken by `geometry.harmonics`."""
     degree = len(coefficients) - 1 if dim == 2 else math.isqrt(len(coefficients)) - 1
     ell = np.arange(degree + 1)
     kernel = ive(ell + dim / 2 - 1, beta) / ive(dim / 2 - 1, beta)

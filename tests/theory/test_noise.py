@@ -14,6 +14,7 @@ from scipy.special import ive
 from metastable.theory.noise import (
     critical_kappa,
     fastest_mode_with_noise,
+    log_critical_kappa,
     transition_order,
     tricritical_beta,
 )
@@ -118,3 +119,18 @@ def test_fastest_mode_against_a_full_scan(beta, normalized):
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize("dim", [2, 3, 100])
+def test_logarithm_of_the_critical_noise_where_it_underflows(dim):
+    for normalized in (True, False):
+        direct = critical_kappa(5.0, dim, normalized=normalized)
+        log = log_critical_kappa(5.0, dim, normalized=normalized)
+        assert float(log) == pytest.approx(math.log(direct), rel=1e-12)
+    beta = 2000.0
+    with mpmath.workdps(30):  # κ_# = β^{d/2}/(2^ν Γ(d/2) I_{d/2}(β))
+        half = mpmath.mpf(dim) / 2
+        expected = half * mpmath.log(beta) - (half - 1) * mpmath.log(2) - mpmath.loggamma(half)
+        expected = float(expected - mpmath.log(mpmath.besseli(half, beta)))
+    assert critical_kappa(beta, dim, normalized=False) == 0
+    assert float(log_critical_kappa(beta, dim, normalized=False)) == pytest.approx(expected)

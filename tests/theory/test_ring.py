@@ -128,6 +128,34 @@ def test_coarse_ring_at_large_beta_keeps_its_logarithm():
     assert log_plateau_lifetime(1e5, 2, normalized=False) == pytest.approx(1e5, rel=1e-14)
 
 
+@pytest.mark.parametrize("clusters", [8193, 8200, 10_001])
+def test_long_rings_find_the_fastest_mode(clusters):
+    # All modes in full, by the sum over nearest neighbours as written in `ring_rates`.
+    beta = clusters**2 / 2
+    q = np.arange(1, 12)
+    phi = 2 * np.pi * q / clusters
+    weight = np.exp(-2 * beta * np.sin(phi / 2) ** 2)
+    slope = np.cos(phi) - beta * np.sin(phi) ** 2
+    p = np.arange(1, clusters)[:, None]
+    rates = -2 * ((1 - np.cos(2 * np.pi * p * q / clusters)) @ (weight * slope))
+    expected = (1 + 2 * weight.sum()) / rates.max()
+    assert plateau_lifetime(beta, clusters) == pytest.approx(expected, rel=1e-9)
+
+
+def test_first_plateau_of_any_beta():
+    # Nearest neighbours in the limit: Z = 1 + 2e^{−π²}, μ = 4(2π² − 1)e^{−π²}/Z.
+    near = math.exp(-(math.pi**2))
+    limit = (1 + 2 * near) / (4 * (2 * math.pi**2 - 1) * near)
+    for beta in (1e18, 1e100, 1e300):
+        assert plateau_lifetime(beta) == pytest.approx(limit, rel=1e-8)
+        assert log_plateau_lifetime(beta, normalized=False) == pytest.approx(-beta, rel=1e-14)
+
+
+def test_rings_that_are_a_uniform_measure_are_refused():
+    with pytest.raises(ValueError, match="clusters must be few enough"):
+        plateau_lifetime(1.0, 10**6)
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [

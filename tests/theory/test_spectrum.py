@@ -11,11 +11,14 @@ from mpmath import mp, mpf
 from scipy.integrate import quad
 from scipy.special import eval_gegenbauer, ive
 
+from metastable.theory.bessel import log_far_ratio
 from metastable.theory.spectrum import (
     dominant_mode,
     exit_time,
     growth_rates,
+    log_exit_time,
     log_growth_rates,
+    log_rates_at,
     max_rate,
     multihead_rates,
     potential_rates,
@@ -256,3 +259,85 @@ def test_exit_time():
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+DRAWN = [
+    (int(dim), float(beta), bool(clock))
+    for dim, beta, clock in zip(
+        np.random.default_rng(7).permutation(np.arange(2, 41)),
+        10 ** np.random.default_rng(8).uniform(-2, 3, 39),
+        np.random.default_rng(9).integers(0, 2, 39),
+        strict=True,
+    )
+]
+
+
+@pytest.mark.parametrize(("dim", "beta", "normalized"), [*DRAWN, (5, 3.0, False), (5, 3.0, True)])
+def test_rates_in_dimensions_drawn_at_random(dim, beta, normalized):
+    rates = growth_rates(beta, dim, 12, normalized=normalized)
+    with mpmath.workdps(50):
+        logs = [mp_log_rate(beta, dim, degree, normalized) for degree in range(1, 13)]
+        expected = [mp.exp(log) for log in logs]
+        for rate, log, right in zip(rates, logs, expected, strict=True):
+            if abs(log) < 700:
+                assert rate == pytest.approx(float(right), rel=1e-11)
+        chosen = log_rates_at(beta, dim, [1, 5, 12], normalized=normalized)
+        np.testing.assert_allclose(chosen, [float(logs[k]) for k in (0, 4, 11)], rtol=1e-11)
+
+
+@pytest.mark.parametrize("x", [1e8, 1e12, 1e30, 1e300])
+@pytest.mark.parametrize("order", [0.0, 0.5, 37.0])
+def test_far_ratio_against_the_hankel_series(x, order):
+    """log[I_{μ+s}/I_μ] at x ≫ μ²: mpmath's own asymptotic series, to the 60th digit."""
+    for shift in (1.0, 1000.0, 0.7 * math.sqrt(x), 3 * math.sqrt(x)):
+        with mpmath.workdps(60 + int(math.log10(x))):
+            near, far = (mp.log(mp.besseli(mpf(order) + mpf(s), mpf(x))) for s in (0, shift))
+            expected = float(far - near)
+        assert float(log_far_ratio(order, shift, x)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 7, 1000])
+@pytest.mark.parametrize("beta", [1e8, 3.3e9, 1e12])
+def test_far_dominant_mode_against_many_digits(beta, dim):
+    mode = dominant_mode(beta, dim)
+    with mpmath.workdps(40):
+        before, best, after = (mp_log_rate(beta, dim, mode + j, True) for j in (-1, 0, 1))
+    assert best > before and best >= after
+    assert max_rate(beta, dim) == pytest.approx(float(mp.exp(best)), rel=1e-10)
+
+
+def test_dominant_mode_is_continuous_where_its_formulas_change():
+    for dim in (2, 3, 64):
+        for beta in (1e8, 1e24):
+            below, above = (dominant_mode(beta * (1 + sign * 1e-14), dim) for sign in (-1, 1))
+            assert abs(above - below) <= 1 + 1e-13 * above
+    # k(k+d−1) + (d−1)/2 = 2β_k, exactly solvable: β in the middle between two switches.
+    k = 10**20
+    assert dominant_mode(float(k * k // 2), 2) == pytest.approx(k, rel=1e-15)
+    assert dominant_mode(1e300, 2) == pytest.approx(math.sqrt(2e300), rel=1e-14)
+
+
+@pytest.mark.parametrize("share", [1.0000001, 1.001, 1.5, 20.0])
+def test_far_mode_with_noise_is_that_of_the_list(share):
+    # Just below and just above the switch of formulas, in a dimension where ℓ* is short.
+    near, far = 0.999999e8, 1.000001e8
+    for dim in (2, 3, 100):
+        modes = [dominant_mode(beta, dim, kappa=share * beta) for beta in (near, far)]
+        assert abs(modes[0] - modes[1]) <= 1 + 1e-5 * modes[0]
+
+
+def test_scale_free_limit_with_noise():
+    # β → ∞ on the circle: λ(x) = 2x²(e^{−x²} − c), x = ℓ/√(2β) and c = β/κ; for c = 1/2 the
+    # maximum solves e^{−x²}(1 − x²) = 1/2.
+    with mpmath.workdps(30):
+        x = mp.findroot(lambda x: mp.exp(-x * x) * (1 - x * x) - mpf(1) / 2, 0.5)
+        rate = float(2 * x * x * (mp.exp(-x * x) - mpf(1) / 2))
+    assert dominant_mode(1e300, 2, kappa=2e300) == pytest.approx(float(x) * 2e300**0.5, rel=1e-9)
+    assert max_rate(1e300, 2, kappa=2e300) == pytest.approx(rate, rel=1e-12)
+
+
+def test_log_exit_time():
+    assert log_exit_time(1000, math.log(0.7)) == pytest.approx(math.log(exit_time(1000, 0.7)))
+    assert log_exit_time(1, 5.0) == -math.inf
+    with pytest.raises(ValueError, match="tokens must be >= 1"):
+        log_exit_time(0, 1.0)

@@ -18,13 +18,15 @@ import numpy as np
 
 from metastable.audit.alphabet import Alphabet
 from metastable.audit.collect import collect, write_rows
-from metastable.audit.config import AuditConfig, GeneratorSpec, Source, load_config
 from metastable.audit.corpus import Corpus, read_corpus
+from metastable.audit.feasible import refuse_unfit
 from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
 from metastable.audit.generators.generator import Generator
-from metastable.audit.generators.prefix import Prefix, refuse_short
+from metastable.audit.generators.prefix import Prefix
 from metastable.audit.generators.soft import Shared, Soft
+from metastable.audit.provenance import file_digests, package_versions, weights_digest
+from metastable.audit.spec import AuditConfig, GeneratorSpec, Source, load_config
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import (
     Fitted,
@@ -32,14 +34,25 @@ from metastable.audit.target import (
     build_model,
     make_alphabet,
     open_folder,
+    refuse_folder,
     torch_device,
     train_target,
 )
+from metastable.audit.validity import in_words
+from metastable.core.folder import MANIFEST, claimed
 from metastable.models.training import Recipe
 
-__all__ = ["Case", "build_generators", "fit", "prepare", "run_audit", "shuffled"]
+__all__ = [
+    "Case",
+    "build_generators",
+    "fit",
+    "prepare",
+    "read_unreported",
+    "run_audit",
+    "shuffled",
+]
 
-CONFIG, MANIFEST, PARTS = "config.toml", "manifest.json", "parts"
+CONFIG, PARTS = "config.toml", "parts"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads
 _KINDS: dict[str, Any] = {
@@ -58,12 +71,16 @@ class Case:
     config: AuditConfig
     corpus: Corpus
     split: Split
-    documents: dict[str, str]  # texts by name
+    documents: dict[tuple[str, str], str]  # texts by set ("corpus" or "control") and name
 
     def texts(self, *groups: str) -> list[str]:
         """Documents of some groups, as far as the blind classifier reads them."""
-        names = dict.fromkeys(item.document for item in self.split.group(*groups))
-        return [self.documents[name][:BLIND] for name in names]
+        apart = self.config.control is not None
+        keys = dict.fromkeys(
+            ("control" if apart and item.group == "control" else "corpus", item.document)
+            for item in self.split.group(*groups)
+        )
+        return [self.documents[key][:BLIND] for key in keys]
 
     def alphabet(self) -> Alphabet:
         return make_alphabet(self.config.model.tokens, list(self.documents.values()))
@@ -71,6 +88,10 @@ class Case:
 
 def prepare(config: AuditConfig) -> Case:
     """Read the documents and deal them out; bad input is refused here, before any training."""
+    torch_device(config.model.device)
+    for path in (config.model.path, config.model.reference):
+        if path is not None:
+            refuse_folder(path)
     corpus = _read(config.corpus)
     control = None if config.control is None else _read(config.control)
     told = config.split.model_dump()
@@ -78,8 +99,9 @@ def prepare(config: AuditConfig) -> Case:
         told["length"] = max(len(document.text) for document in corpus.documents)
     known = config.model.family != "folder"
     split = deal(corpus, **told, seed=config.seed, control=control, known=known)
-    documents = {d.name: d.text for d in corpus.documents}
-    documents |= {} if control is None else {d.name: d.text for d in control.documents}
+    documents = {("corpus", d.name): d.text for d in corpus.documents}
+    if control is not None:
+        documents |= {("control", d.name): d.text for d in control.documents}
     return Case(config, corpus, split, documents)
 
 
@@ -88,16 +110,21 @@ def fit(case: Case, training: Sequence[Any], seed: int, checkpoint: Path | None 
     told = case.config.model
     recipe = Recipe(told.steps, told.rows, told.rate, min(WARMUP, told.steps), seed=seed)
     held_out = [item.text for item in case.split.group("control")]
-    return train_target(
-        training,
-        held_out,
-        case.alphabet(),
-        family=told.family,  # pyright: ignore[reportArgumentType]
-        size=told.size,
-        recipe=recipe,
-        device=told.device,
-        checkpoint=checkpoint,
-    )
+    try:
+        return train_target(
+            training,
+            held_out,
+            case.alphabet(),
+            family=told.family,  # pyright: ignore[reportArgumentType]
+            size=told.size,
+            recipe=recipe,
+            device=told.device,
+            checkpoint=checkpoint,
+        )
+    except FloatingPointError as error:
+        raise ValueError(f"model.rate is too high: {error}") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("training: its last steps are kept") from None
 
 
 def build_generators(specs: Sequence[GeneratorSpec]) -> list[Generator]:
@@ -119,29 +146,49 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
     Returns the summary: verdict, reason, p_value, overlap_estimate [low, mid, high], auc,
     tpr_at_1pct, reconstruction_error, exact_rate, blind_auc, out.
     """
-    from metastable.audit.verdict import judge
-
     started = datetime.now(UTC)
     case = prepare(config)
-    target, reference, about = None, None, {}
+    target, reference = None, None
     if config.model.family == "folder":
         target = open_folder(str(config.model.path), config.model.device)
         if config.model.reference:
             reference = open_folder(config.model.reference, config.model.device)
     generators = build_generators(config.generators)
-    _refuse_unfit(case, case.alphabet() if target is None else target.alphabet, generators)
-    claim(folder, config)
-    write_json(folder / "split.json", case.split.to_dict() | {"corpus_sha256": case.corpus.digest})
+    alphabet = case.alphabet() if target is None else target.alphabet
+    limit = getattr(target and target.model, "places", None)
+    refuse_unfit(config, case.split.items, alphabet, limit, generators)
+    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
+        return _examine(case, folder, target, reference, generators, started)
 
+
+def _examine(
+    case: Case,
+    folder: Path,
+    target: Target | None,
+    reference: Target | None,
+    generators: Sequence[Generator],
+    started: datetime,
+) -> dict[str, Any]:
+    """Train where no model is given, elicit, judge; everything is kept in the claimed folder."""
+    from metastable.audit.verdict import judge
+
+    config = case.config
+    split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
+    _keep_same(folder / "split.json", split, "corpus and control")
     if target is None:
         fitted = fit(case, case.split.training, config.seed, folder / "training.npz")
         other = fit(case, case.split.background, config.seed + 1, folder / "reference.npz")
         target, reference = fitted.target, other.target
-        about = {"model": fitted.to_dict(), "reference": other.to_dict()}
+        write_json(folder / "model.json", {"model": fitted.to_dict(), "reference": other.to_dict()})
         _keep_model(fitted, folder / "model")
+        digests = {
+            "model_sha256": file_digests(folder / "model"),
+            "reference_sha256": {"weights": weights_digest(other.target.model)},
+        }
     else:
-        about = {"model": {"folder": config.model.path}, "reference": config.model.reference}
-    write_json(folder / "model.json", about)
+        paths = {"model": config.model.path, "reference": config.model.reference}
+        digests = {f"{k}_sha256": file_digests(p) for k, p in paths.items() if p is not None}
+        _keep_same(folder / "model.json", paths | digests, "the model's files")
 
     levels, parts = case.corpus.levels, folder / PARTS
     rows = collect(
@@ -164,6 +211,7 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
             folder=folder / f"{PARTS}-{name}",
             batch=config.batch,
             seed=config.seed,
+            title=f"nothing to find, {in_words(name)}",
         )
         for name, null, items in null_cases(case, target, reference)
     }
@@ -174,7 +222,7 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
         nulls=nulls,
         seed=config.seed,
     )
-    return _finish(config, folder, verdict, started)
+    return _finish(config, folder, verdict, started, digests)
 
 
 def cheapest(generators: Sequence[Generator]) -> list[Generator]:
@@ -201,40 +249,42 @@ def null_cases(
     return found
 
 
-def claim(folder: Path, config: AuditConfig) -> None:
-    """Make the folder ours, or say why it cannot be."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        try:
-            same = load_config(folder / CONFIG).digest == config.digest
-        except ValueError:
-            same = False
-        if not same:
-            raise ValueError(
-                f"--out must be a new or empty folder; {folder} holds something else: choose "
-                "another, or remove it yourself."
-            )
-        if (folder / MANIFEST).is_file():
-            raise ValueError(
-                f"--out {folder} already holds this audit, finished: choose another folder, or "
-                "remove it to run again."
-            )
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+def same(file: Path, config: AuditConfig) -> bool:
+    """Whether a file holds this config, its name aside."""
+    try:
+        return load_config(file).digest == config.digest
+    except ValueError:
+        return False
+
+
+def read_unreported(folder: Path, config: AuditConfig) -> dict[str, Any] | None:
+    """The summary of this audit where it is finished but for its page; else None."""
+    if not (folder / MANIFEST).is_file() or (folder / "report.html").exists():
+        return None
+    if load_config(folder / CONFIG).digest != config.digest:
+        return None
+    return json.loads((folder / "summary.json").read_text("utf-8"))
 
 
 def write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write a JSON file, at once: it is there whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
-def _refuse_unfit(case: Case, alphabet: Alphabet, generators: Sequence[Generator]) -> None:
-    """Refuse items that no tokeniser gives back or no prefix fits, before anything is trained."""
-    torch_device(case.config.model.device)
-    lengths = {item.text: len(alphabet.round_trip(item.text)) for item in case.split.items}
-    short = min(lengths, key=lambda text: lengths[text])
-    for one in generators:
-        if one.name in ("prefix", "shared"):
-            refuse_short(getattr(one, "prefix", one.budget), short, lengths[short])
+def _keep_same(path: Path, content: Any, what: str) -> None:
+    """Write a JSON file, or refuse where an audit that was cut short has another there."""
+    try:
+        kept = json.loads(path.read_text("utf-8")) if path.is_file() else None
+    except ValueError:
+        kept = "damaged"
+    if kept is not None and kept != json.loads(json.dumps(content)):
+        raise ValueError(
+            f"{what} must be as they were when this audit began; {path} says otherwise: bring "
+            "them back, or choose another --out."
+        )
+    write_json(path, content)
 
 
 def _read(source: Source) -> Corpus:
@@ -244,20 +294,29 @@ def _read(source: Source) -> Corpus:
 def _keep_model(fitted: Fitted, folder: Path) -> None:
     from metastable.models.saving import save_model
 
-    if not folder.exists():
-        save_model(fitted.target.model, folder)  # pyright: ignore[reportArgumentType]
+    if folder.exists():
+        return
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    save_model(fitted.target.model, part)  # pyright: ignore[reportArgumentType]
+    part.rename(folder)
 
 
-def _finish(config: AuditConfig, folder: Path, verdict: Any, started: datetime) -> dict[str, Any]:
-    from metastable.flows import Outcome
-    from metastable.manifest import write_manifest
+def _finish(
+    config: AuditConfig, folder: Path, verdict: Any, started: datetime, digests: dict[str, Any]
+) -> dict[str, Any]:
+    from metastable.core.outcome import Outcome
+    from metastable.core.provenance import write_manifest
 
     summary = verdict.to_dict() | {"out": str(folder)}
     write_json(folder / "checks.json", verdict.conditions)
     write_json(folder / "summary.json", summary)
-    for left in (*folder.glob(f"{PARTS}*"), folder / "training.npz", folder / "reference.npz"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     outcome = Outcome("done", summary["reason"])
     spec = config.model_dump(mode="json", exclude_none=True)
-    write_manifest(folder, spec, config.digest, started, outcome, summary)
+    scratch = f"{PARTS}*", "training.npz", "reference.npz"
+    skip = *scratch, "ranked.csv"
+    extra = summary | {"versions": package_versions()} | digests
+    write_manifest(folder, spec, config.digest, started, outcome, extra, skip)
+    for left in (path for pattern in scratch for path in folder.glob(pattern)):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     return summary

@@ -17,8 +17,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from metastable import checks
 from metastable.audit.statistics import Interval
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["Blind", "blind_features", "fit_logistic", "separate_blindly"]
 
@@ -37,8 +38,17 @@ class Blind:
 
     @property
     def matched(self) -> bool:
-        """Whether chance lies in the interval; to be worse than chance is no way to separate."""
-        return self.auc.low <= 0.5
+        """Whether chance lies in the interval."""
+        return not self.mirrored and self.auc.low <= 0.5
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the area lies below what permuted labels show.
+
+        A classifier errs so often only if documents resemble those of the other set more than
+        those of their own: copies that stand in both, or pairs.
+        """
+        return self.auc.high < 0.5
 
 
 def separate_blindly(
@@ -84,10 +94,12 @@ def separate_blindly(
     for k in range(folds):
         # Shuffled inside each fold: with both classes as frequent in all, none looks rare.
         labels[fold == k, 1:] = random.permuted(labels[fold == k, 1:], axis=0)
-    for k in range(folds):
-        held = fold == k
-        weights, offsets = fit_logistic(features[~held], labels[~held])
-        areas += _areas(features[held] @ weights + offsets, labels[held]) / folds
+    with Bar("comparing the sets") as bar:
+        for k in range(folds):
+            held = fold == k
+            weights, offsets = fit_logistic(features[~held], labels[~held])
+            areas += _areas(features[held] @ weights + offsets, labels[held]) / folds
+            bar.update((k + 1) / folds)
     null = np.sort(areas[1:]) - 0.5
     found = np.clip([areas[0] - null[-rank], areas[0], areas[0] - null[rank - 1]], 0, 1)
     # Rounded: a share rank/(B + 1) lies beyond either limit, and rounding must not part ties.

@@ -10,20 +10,23 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metastable import checks
 from metastable.audit.corpus import Corpus
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["Traps", "exposure", "insert_traps", "make_traps", "rank_p", "write_trapped"]
 
 ORDER = 2  # characters that the next one depends on: pronounceable, and found nowhere
+MOST = 10**8  # characters of all traps together: minutes of drawing, and below a gigabyte
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,13 @@ def make_traps(
     checks.integer("inserted", inserted, 1)
     checks.integer("references", references, 1)
     checks.integer("length", length, ORDER + 1)
+    checks.seed(seed)
+    wanted = inserted + references
+    if wanted * length > MOST:
+        raise ValueError(
+            f"inserted + references traps of length characters must be at most {MOST:.0e} "
+            f"characters in all; got {_shown(wanted)} of {_shown(length)}: lower one of them."
+        )
     chain: dict[str, list[str]] = defaultdict(list)
     for text in texts:
         for k in range(len(text) - ORDER):
@@ -57,24 +67,33 @@ def make_traps(
     starts = sorted(pair for pair in chain if not pair[0].isspace())
     if not starts:
         raise ValueError(f"texts must hold a text of more than {ORDER} characters; got none.")
-    random = np.random.default_rng([checks.seed(seed), 7])
-    drawn: dict[str, None] = {}
-    for _ in range(50 * (inserted + references)):
-        trap = starts[random.integers(len(starts))]
-        while len(trap) < length:
-            # The end of a text may be a pair that nothing follows: then anything does.
-            after = chain.get(trap[-ORDER:]) or [starts[random.integers(len(starts))][0]]
-            trap += after[random.integers(len(after))]
-        if not trap[-1].isspace() and not any(trap in text for text in texts):
-            drawn[trap] = None
-        if len(drawn) == inserted + references:
-            break
-    else:
+    possible = _count_traps(chain, starts, length, wanted)
+    if possible < wanted:
         raise ValueError(
-            f"length and texts must allow {inserted + references} different traps; "
+            f"inserted + references must be at most the {possible} traps that {length} characters "
+            f"of these texts can make; got {wanted}: make them longer, or fewer."
+        )
+    random = np.random.default_rng([seed, 7])
+    drawn: dict[str, None] = {}
+    with Bar("traps") as bar:
+        for _ in range(50 * wanted):
+            trap = starts[random.integers(len(starts))]
+            while len(trap) < length:
+                # The end of a text may be a pair that nothing follows: then anything does.
+                after = chain.get(trap[-ORDER:]) or [starts[random.integers(len(starts))][0]]
+                trap += after[random.integers(len(after))]
+            if not trap[-1].isspace() and not any(trap in text for text in texts):
+                drawn[trap] = None
+                bar.update(len(drawn) / wanted)
+            if len(drawn) == wanted:
+                break
+    if len(drawn) < wanted:
+        raise ValueError(
+            f"length and texts must allow {wanted} different traps; "
             f"{len(drawn)} were found: make them longer, or fewer."
         )
-    mixed = [list(drawn)[k] for k in random.permutation(len(drawn))]
+    listed = list(drawn)
+    mixed = [listed[k] for k in random.permutation(wanted)]
     return Traps(tuple(mixed[:inserted]), tuple(mixed[inserted:]), seed)
 
 
@@ -89,7 +108,7 @@ def insert_traps(
     >>> sum(text.count("XYZ") for text in new), len(where[0])
     (2, 2)
     """
-    checks.integer("times", times, 1)
+    _refuse_many(times, sum(map(len, traps)))
     random = np.random.default_rng([checks.seed(seed), 8])
     words = [text.split(" ") for text in texts]
     gaps: list[dict[int, list[str]]] = [defaultdict(list) for _ in texts]
@@ -144,6 +163,9 @@ def write_trapped(
     The folder must be new or empty. Returns what a terminal should tell.
     """
     folder = Path(folder)
+    for name, count in (("inserted", inserted), ("length", length)):
+        checks.integer(name, count, 1)
+    _refuse_many(times, inserted * length)
     if corpus.levels:
         raise ValueError("corpus must hold texts to carry traps; got images: choose another.")
     if folder.exists() and any(folder.iterdir()):
@@ -175,6 +197,44 @@ def write_trapped(
         "most_exposure": math.log2(references + 1),
         "out": str(folder),
     }
+
+
+def _count_traps(
+    chain: Mapping[str, Sequence[str]], starts: Sequence[str], length: int, enough: int
+) -> int:
+    """Number of texts of a length that the chain can write, or `enough` as soon as there are.
+
+    Every pair has a follower, so that the number never falls with the length; and where it has
+    stayed for more steps than there are pairs, it stays.
+    """
+    anything = {pair[0] for pair in starts}
+    follow = {pair: set(after) for pair, after in chain.items()}
+    ways = dict.fromkeys(starts, 1)
+    total, since = len(starts), 0
+    for _ in range(length - ORDER):
+        longer: dict[str, int] = defaultdict(int)
+        for pair, count in ways.items():
+            for letter in follow.get(pair, anything):
+                longer[(pair + letter)[-ORDER:]] += count
+        ways, before, total = longer, total, sum(longer.values())
+        since = since + 1 if total == before else 0
+        if total >= enough or since > len(follow):
+            break
+    return min(total, enough)
+
+
+def _refuse_many(times: int, characters: int) -> None:
+    """Refuse to put traps of so many characters in so often."""
+    checks.integer("times", times, 1)
+    if times * characters > MOST:
+        raise ValueError(
+            f"traps must add at most {MOST:.0e} characters to the corpus; got "
+            f"{_shown(characters)}, {_shown(times)} times over: lower inserted, length or times."
+        )
+
+
+def _shown(value: int) -> str:
+    return str(value) if value < 10**15 else f"{Decimal(value):.2e}"
 
 
 def _references(references: ArrayLike) -> np.ndarray:

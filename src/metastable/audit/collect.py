@@ -7,9 +7,11 @@ a file of its own: a collection that was cut short goes on to the same numbers.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metastable import checks
 from metastable.audit import scores
 from metastable.audit.corpus import pixels
 from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
-from metastable.audit.generators.generator import Elicitation, Generator
+from metastable.audit.generators.generator import Elicitation, Generator, Tick
 from metastable.audit.split import Item
 from metastable.audit.target import Target
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = ["COLUMNS", "collect", "read_rows", "write_rows"]
 
@@ -50,11 +52,13 @@ def collect(
     batch: int = 40,
     seed: int = 0,
     progress: bool | None = None,
+    title: str = "eliciting",
 ) -> list[Row]:
     """Rows for all items: the likelihood's, then those of each generator, in this order.
 
     `levels` of grey: then errors of outputs are those of images too. With `folder`, finished
-    batches are kept there and not done again.
+    batches are kept there and not done again. Ctrl-C raises a KeyboardInterrupt that says how many
+    rows are done; `title` names the work there and beside the bar.
     """
     checks.integer("batch", batch, 1)
     if not items:
@@ -67,23 +71,37 @@ def collect(
         parts = _parts(asked, batch) if generator.alone else [(0, asked)]
         jobs += [(generator, part) for part in parts]
     found: dict[int, list[Tensor]] = {}  # soft prompts by budget, for the amortised network
-    with Bar("eliciting", progress) as bar:
-        for done, (generator, (first, part)) in enumerate(jobs):
+    total = sum(len(part) for _, (_, part) in jobs)
+    with _counted(title, rows, total), Bar(title, progress) as bar:
+        for generator, (first, part) in jobs:
             key = f"likelihood-{first}" if generator is None else _key(generator, first)
             kept, vectors = keep.load(key)
             if kept is None:
                 if generator is None:
                     kept, vectors = _likelihood(target, part, reference), None
                 else:
-                    made = _elicit(generator, target, part, seed + first, found)
+                    done, size = len(rows), len(part)
+                    tick = lambda share, done=done, size=size: bar.update(
+                        (done + share * size) / total
+                    )
+                    made = _elicit(generator, target, part, seed + first, found, tick)
                     kept = _rows(generator, target, part, made, levels)
                     vectors = made.vectors if generator.name == "soft" else None
                 keep.save(key, kept, vectors)
             if generator is not None and vectors is not None:
                 found.setdefault(generator.budget, []).append(vectors.to(target.device))
             rows += kept
-            bar.update((done + 1) / len(jobs))
+            bar.update(len(rows) / total)
     return rows
+
+
+@contextmanager
+def _counted(title: str, rows: Sequence[Row], total: int) -> Iterator[None]:
+    """Say in a KeyboardInterrupt that passes how many of `total` rows there are."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{title}: {len(rows)} of {total} rows are done") from None
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> Path:
@@ -147,16 +165,17 @@ def _elicit(
     items: Sequence[Item],
     seed: int,
     found: dict[int, list[Tensor]],
+    tick: Tick,
 ) -> Elicitation:
     texts = [item.text for item in items]
     soft = found.get(generator.budget, [])
     if isinstance(generator, Amortised) and sum(map(len, soft)) == len(items):
         ids, lengths = target.rows(texts)
         warm = Elicitation(torch.cat(soft), ids, lengths, [""] * len(texts), 0.0)
-        return generator.imitate(target, warm, seed)
+        return generator.imitate(target, warm, seed, tick=tick)
     if isinstance(generator, Discrete):
-        return generator.elicit(target, texts, seed, [item.before for item in items])
-    return generator.elicit(target, texts, seed)
+        return generator.elicit(target, texts, seed, [item.before for item in items], tick=tick)
+    return generator.elicit(target, texts, seed, tick=tick)
 
 
 @torch.no_grad()
@@ -255,19 +274,34 @@ class _Kept:
             folder.mkdir(exist_ok=True)
 
     def load(self, key: str) -> tuple[list[Row] | None, Tensor | None]:
+        """Rows and prompts of a batch; none where it is not there, or damaged, to be done again."""
         if self.folder is None or not (self.folder / f"{key}.json").is_file():
             return None, None
-        rows = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
         array = self.folder / f"{key}.npy"
-        vectors = torch.from_numpy(np.load(array, allow_pickle=False)) if array.is_file() else None
-        return rows, vectors
+        try:
+            kept = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
+            vectors = np.load(array, allow_pickle=False) if array.is_file() else None
+            if kept["sha256"] != _checksum(kept["rows"], vectors):
+                return None, None
+        except (ValueError, KeyError, TypeError, EOFError):
+            return None, None
+        return kept["rows"], None if vectors is None else torch.from_numpy(vectors)
 
     def save(self, key: str, rows: list[Row], vectors: Tensor | None) -> None:
         if self.folder is None:
             return
-        if vectors is not None:
-            np.save(self.folder / f"{key}.npy", vectors.cpu().numpy(), allow_pickle=False)
+        array = None if vectors is None else vectors.cpu().numpy()
+        if array is not None:
+            np.save(self.folder / f"{key}.npy", array, allow_pickle=False)
         # The rows last and at once: where they stand, the batch is whole.
         part = self.folder / f"{key}.part"
-        part.write_text(json.dumps(rows), encoding="utf-8")
+        kept = {"rows": rows, "sha256": _checksum(rows, array)}
+        part.write_text(json.dumps(kept), encoding="utf-8")
         os.replace(part, self.folder / f"{key}.json")
+
+
+def _checksum(rows: list[Row], vectors: np.ndarray | None) -> str:
+    digest = hashlib.sha256(json.dumps(rows).encode())
+    if vectors is not None:
+        digest.update(str((vectors.shape, vectors.dtype)).encode() + vectors.tobytes())
+    return digest.hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = [
     "PIXELS",
@@ -52,12 +53,14 @@ class Corpus:
 
     Runs of white space become one space in texts, so that line breaks of one edition do not tell
     it from another. Documents that say the same are kept once, empty ones not at all; `dropped`
-    counts both.
+    counts both. No two have one name: a second "a" becomes "a (2)".
 
     >>> corpus = Corpus.of([Document("a", "one  text"), Document("b", "one text"),
     ...                     Document("c", "another")])
     >>> [document.name for document in corpus.documents], corpus.dropped
     (['a', 'c'], 1)
+    >>> [d.name for d in Corpus.of([Document("a", "one"), Document("a", "two")]).documents]
+    ['a', 'a (2)']
     """
 
     documents: tuple[Document, ...]
@@ -67,24 +70,32 @@ class Corpus:
     @classmethod
     def of(cls, documents: Iterable[Document], levels: int | None = None) -> Corpus:
         seen: set[str] = set()
-        kept: list[Document] = []
+        kept: dict[str, Document] = {}
+        repeats: Counter[str] = Counter()
         total = 0
         for document in documents:
             total += 1
             text = document.text if levels else " ".join(document.text.split())
             if text and text not in seen:
                 seen.add(text)
-                kept.append(Document(document.name, text))
+                name = document.name
+                while name in kept:
+                    repeats[document.name] += 1
+                    name = f"{document.name} ({1 + repeats[document.name]})"
+                kept[name] = Document(name, text)
         if not kept:
             raise ValueError(
                 f"corpus must hold a text that is not empty; got {total} documents, none with "
                 "text: name other files, or another field."
             )
-        return cls(tuple(kept), levels, total - len(kept))
+        return cls(tuple(kept.values()), levels, total - len(kept))
 
     def named(self, pattern: str) -> Corpus:
-        """The documents whose name fits one of the patterns, such as "17*|18*"."""
-        patterns = pattern.split("|")
+        """The documents whose name fits one of the patterns, such as "17*|18*".
+
+        The number that tells equal names apart need not fit.
+        """
+        patterns = [form for one in pattern.split("|") for form in (one, f"{one} ([0-9]*)")]
         kept = [d for d in self.documents if any(fnmatchcase(d.name, p) for p in patterns)]
         if not kept:
             raise ValueError(
@@ -124,7 +135,12 @@ def read_corpus(
 def read_texts(path: str) -> Iterator[Document]:
     """A text file, the .txt files of a folder, or the files that fit a pattern."""
     place = Path(path)
-    files = sorted(place.glob("*.txt")) if place.is_dir() else sorted(map(Path, glob(path)))
+    try:
+        files = sorted(place.glob("*.txt")) if place.is_dir() else sorted(map(Path, glob(path)))
+    except (OSError, ValueError) as error:  # too long a name, or one with a null byte
+        raise ValueError(
+            f"path must name text files; got {path[:60]!r} ({error.args[-1]}): change it."
+        ) from None
     if not files:
         raise ValueError(f"path must name text files; nothing fits {path}: check the spelling.")
     for file in files:

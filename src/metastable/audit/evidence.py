@@ -23,7 +23,7 @@ from metastable.audit.statistics import (
     permutation_p,
 )
 
-__all__ = ["Finding", "Question", "examine", "questions", "rank_items"]
+__all__ = ["Finding", "Question", "decisive", "examine", "questions", "rank_items"]
 
 Row = Mapping[str, Any]
 
@@ -31,7 +31,8 @@ Row = Mapping[str, Any]
 # further question costs power. They are told in the table and the page.
 LIKELIHOOD = ("nll", "min_k", "min_k_pp", "zlib_ratio", "reference_ratio")
 ERRORS = ("squared_error", "hamming")
-# The question whose rates are told is fixed beforehand: the first of these, at its least budget.
+# The main question is fixed beforehand: the first of these, at its least budget. Null models and
+# re-splits are judged by it.
 ORDER = ("soft", "discrete", "prefix", "shared", "amortised", "likelihood")
 GROUPS = ("member", "protected", "control")
 
@@ -127,6 +128,15 @@ def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> l
         )
         for q, p_value, adjusted in zip(asked, p, adjust_holm(p), strict=True)
     ]
+
+
+def decisive(findings: Sequence[Finding]) -> Finding:
+    """The finding that carries the verdict: the smallest adjusted p-value.
+
+    p-values of random relabellings have a least value, where many tie: then the first in the
+    order that is fixed beforehand, which puts what M writes before what it finds likely.
+    """
+    return min(findings, key=lambda finding: (finding.adjusted, finding.p_value))
 
 
 def rank_items(rows: Iterable[Row], question: Question) -> list[dict[str, Any]]:

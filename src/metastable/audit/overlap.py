@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from metastable import checks
 from metastable.audit.statistics import Interval
+from metastable.core import checks
 
 __all__ = ["Overlap", "estimate_overlap"]
 

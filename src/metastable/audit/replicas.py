@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metastable import checks
 from metastable.audit.audit import (
-    MANIFEST,
+    CONFIG,
     build_generators,
     cheapest,
     fit,
     prepare,
     run_audit,
+    same,
     write_json,
 )
 from metastable.audit.collect import collect, write_rows
-from metastable.audit.config import AuditConfig
 from metastable.audit.evidence import questions
+from metastable.audit.spec import AuditConfig
 from metastable.audit.validity import calibration, main_p, resplit
+from metastable.core import checks
+from metastable.core.folder import MANIFEST, claimed, open_folder
 
 __all__ = ["run_null", "run_sweep"]
+
+MOST = 10_000  # audits of a sweep, models of a null
 
 
 def run_sweep(
@@ -41,6 +47,12 @@ def run_sweep(
     An axis that is left empty stays at the config's value.
     """
     own = config.split.overlap, config.model.size, config.seed
+    count = math.prod(max(1, len(axis)) for axis in (overlaps, sizes, seeds))
+    if count > MOST:
+        raise ValueError(
+            f"a sweep must be of at most {MOST} audits; got {count}: ask for fewer seeds, overlaps "
+            "or sizes."
+        )
     axes = [list(axis) or [one] for axis, one in zip((overlaps, sizes, seeds), own, strict=True)]
     if config.model.family == "folder" and (overlaps or sizes):
         raise ValueError(
@@ -58,9 +70,11 @@ def run_sweep(
     for name, one in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
+            open_folder(place, "")  # refuses a damaged one
             told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         else:
-            told = run_audit(one, place)
+            with _counted(runs, len(cases), "audits"):
+                told = run_audit(one, place)
         kept = ("verdict", "reason", "p_value", "overlap_estimate", "auc", "exact_rate", "out")
         runs.append({"name": name} | {key: told[key] for key in kept})
         write_json(folder / "sweep.json", runs)
@@ -84,24 +98,36 @@ def run_null(
             "audit null must train its models; the config has a model folder: set family = "
             '"transformer" to see the null of a model of your own.'
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    if replicas > MOST or resplits > 100 * MOST:
+        raise ValueError(
+            f"replicas must be at most {MOST} and resplits {100 * MOST}; got {replicas} and "
+            f"{resplits}: ask for fewer."
+        )
+    prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
+    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
+        return _null(config, folder, replicas, resplits)
+
+
+def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> dict[str, Any]:
+    """Train and audit the models of a null in the claimed folder; see `run_null`."""
     p_values, halves = [], []
     shares = np.diff(np.linspace(0, resplits, replicas + 1).astype(int)).tolist()
     for k, share in enumerate(shares):
         one = config.altered(split__overlap=0.0, seed=config.seed + k)
         place = folder / f"seed={one.seed}"
-        place.mkdir(exist_ok=True)
         case = prepare(one)
-        fitted = fit(case, case.split.training, one.seed, place / "training.npz")
-        rows = collect(
-            fitted.target,
-            case.split.items,
-            cheapest(build_generators(one.generators)),
-            levels=case.corpus.levels,
-            folder=place / "parts",
-            batch=one.batch,
-            seed=one.seed,
-        )
+        place.mkdir(exist_ok=True)
+        with _counted(p_values, replicas, "models"):
+            fitted = fit(case, case.split.training, one.seed, place / "training.npz")
+            rows = collect(
+                fitted.target,
+                case.split.items,
+                cheapest(build_generators(one.generators)),
+                levels=case.corpus.levels,
+                folder=place / "parts",
+                batch=one.batch,
+                seed=one.seed,
+            )
         write_rows(rows, place / "items.csv")
         p_values.append(main_p(rows, seed=one.seed))
         main = questions(rows)[0]
@@ -118,3 +144,13 @@ def run_null(
     }
     write_json(folder / "null.json", told | {"resplit_p_values": halves})
     return told
+
+
+@contextmanager
+def _counted(done: Sequence[Any], total: int, what: str) -> Iterator[None]:
+    """Say in a KeyboardInterrupt that passes how many of `total` are done."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        within = f"; in the next, {stopped}" if str(stopped) else ""
+        raise KeyboardInterrupt(f"{len(done)} of {total} {what} are done{within}") from None

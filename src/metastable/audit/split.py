@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
 from metastable.audit.corpus import Corpus, Document
+from metastable.core import checks
 
 __all__ = ["Item", "Split", "Window", "deal", "ngrams"]
 

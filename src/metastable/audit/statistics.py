@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = [
     "Interval",
@@ -25,6 +25,7 @@ __all__ = [
     "item_q_values",
     "permutation_p",
     "proportion",
+    "relabellings",
     "roc",
     "tpr_at_fpr",
 ]
@@ -120,6 +121,21 @@ def proportion(hits: int, trials: int, confidence: float = 0.95) -> Interval:
     return Interval(low, hits / trials, high)
 
 
+def relabellings(protected: int, control: int, most: int) -> int:
+    """Ways to choose which documents are called protected, or `most` where there are more.
+
+    >>> relabellings(2, 2, 100), relabellings(10**9, 10**9, 100)
+    (6, 100)
+    """
+    few, many = sorted((protected, control))
+    ways = 1
+    for k in range(1, few + 1):
+        ways = ways * (many + k) // k
+        if ways >= most:
+            return most
+    return ways
+
+
 def permutation_p(
     protected: ArrayLike, control: ArrayLike, *, draws: int = 9999, seed: int = 0
 ) -> float:
@@ -140,7 +156,7 @@ def permutation_p(
     pooled = pooled - pooled.mean()
     observed = pooled[:count].sum()
     least = observed - 1e-10 * max(float(np.abs(pooled).sum()), 1e-300)
-    total = math.comb(len(pooled), count)
+    total = relabellings(len(x), len(y), draws + 2)
     if total <= draws + 1:
         sums = [sum(chosen) for chosen in combinations(pooled, count)]
         return float(np.sum(np.array(sums) >= least)) / total

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from metastable.audit.alphabet import Alphabet, Bytes, Characters, Tokens
 from metastable.audit.split import Window
+from metastable.models.folder import WEIGHTS
 from metastable.models.language import LanguageModel, pick
 from metastable.models.recurrent import Recurrent, RecurrentConfig
 from metastable.models.tasks import Batch
@@ -30,6 +31,7 @@ __all__ = [
     "Target",
     "build_model",
     "open_folder",
+    "refuse_folder",
     "torch_device",
     "train_target",
 ]
@@ -197,6 +199,19 @@ def open_folder(folder: str | Path, device: str = "cpu") -> Target:
     return Target(model.to(torch_device(device)), alphabet, device).freeze()
 
 
+def refuse_folder(folder: str | Path) -> None:
+    """Refuse what cannot be a model folder, by the names of its files: before anything is read."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"model folder must exist; nothing at {folder}: check the path.")
+    for patterns in (("config.json",), WEIGHTS):
+        if not any(any(folder.glob(pattern)) for pattern in patterns):
+            raise ValueError(
+                f"model folder must hold {' or '.join(patterns)}; none in {folder}: name the "
+                "folder that holds the model's files."
+            )
+
+
 def make_alphabet(kind: str, texts: Sequence[str]) -> Alphabet:
     """ "characters" (those of the texts) or "bytes"."""
     return Bytes() if kind == "bytes" else Characters.of(texts)
@@ -206,8 +221,8 @@ def torch_device(name: str) -> torch.device:
     """A device by its name, tried out."""
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        float(torch.zeros(1, device=device))  # a device without numbers, such as meta, fails here
+    except Exception as error:  # each backend has errors of its own
         reason = " ".join(str(error).split())[:80]
         raise ValueError(
             f'device must be one that PyTorch has here; got {name!r} ({reason}): use "cpu".'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from metastable import checks
 from metastable.audit.blind import Blind
 from metastable.audit.evidence import Question, Row, questions
-from metastable.audit.statistics import adjust_holm, permutation_p
+from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
+from metastable.core import checks
+from metastable.core.progress import Bar
 
 __all__ = [
     "NULLS",
@@ -24,6 +24,7 @@ __all__ = [
     "check_calibration",
     "check_nulls",
     "check_size",
+    "in_words",
     "main_p",
     "null_p",
     "permuted_p",
@@ -32,6 +33,12 @@ __all__ = [
 
 # Nulls that need models or items of their own; the label permutation is made from the rows.
 NULLS = ("overlap_zero", "random_weights", "shuffled_targets")
+WORDS = {
+    "overlap_zero": "model without the protected set",
+    "random_weights": "model of random weights",
+    "shuffled_targets": "shuffled texts",
+    "permuted_labels": "permuted labels",
+}
 STOP = 0.01  # chance that nulls as they should be stop a verdict
 UNIFORM = 0.001  # the same for re-splits, which are many: only gross faults count
 
@@ -46,10 +53,19 @@ class Condition:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
+def in_words(name: str) -> str:
+    """The name of a condition as readers meet it.
+
+    >>> in_words("shuffled_targets"), in_words("matched control")
+    ('shuffled texts', 'matched control')
+    """
+    return WORDS.get(name, name.replace("_", " "))
+
+
 def check_size(asked: Sequence[Question], level: float, draws: int) -> Condition:
     """Whether the sets are large enough for any p-value to reach the level after adjustment."""
-    ways = max(math.comb(len(q.protected) + len(q.control), len(q.protected)) for q in asked)
-    least = len(asked) / min(ways, draws + 1)
+    ways = max(relabellings(len(q.protected), len(q.control), draws + 1) for q in asked)
+    least = len(asked) / ways
     told = f"the smallest adjusted p-value these sets can show is {least:.2g}"
     if least > level:
         told += f", above the level {level:g}: bring more documents, or ask fewer questions"
@@ -60,7 +76,12 @@ def check_blind(blind: Blind) -> Condition:
     """Whether protected and control texts cannot be told apart without asking M."""
     low, mid, high = blind.auc.to_list()
     told = f"a classifier that never asks M has area {mid:.2f} [{low:.2f}, {high:.2f}]"
-    if not blind.matched:
+    if blind.mirrored:
+        told += (
+            ": below what chance can give, as if documents stood in both sets; look for copies or "
+            "pairs of documents and take them out"
+        )
+    elif not blind.matched:
         told += ": the sets differ before any model; choose controls drawn like the protected set"
     return Condition("matched control", blind.matched, told, {"auc": blind.auc.to_list()})
 
@@ -118,9 +139,11 @@ def resplit(
     random = np.random.default_rng([checks.seed(seed), 6])
     half = len(pooled) // 2
     found = []
-    for k in range(splits):
-        mixed = random.permutation(pooled)
-        found.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
+    with Bar("re-splits") as bar:
+        for k in range(splits):
+            mixed = random.permutation(pooled)
+            found.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
+            bar.update((k + 1) / splits)
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metastable.audit.blind import separate_blindly
-from metastable.audit.evidence import Finding, Question, Row, examine, questions
+from metastable.audit.evidence import Finding, Question, Row, decisive, examine, questions
 from metastable.audit.overlap import estimate_overlap
 from metastable.audit.statistics import tpr_at_fpr
 from metastable.audit.validity import (
@@ -23,6 +23,7 @@ from metastable.audit.validity import (
     check_calibration,
     check_nulls,
     check_size,
+    in_words,
     null_p,
     permuted_p,
     resplit,
@@ -37,8 +38,10 @@ DRAWS = 9999
 class Verdict:
     """The verdict and what it rests on.
 
-    Errors and rates are means over items of the main question: what M writes from the smallest
-    prompt. `protected` there is the whole protected set, members included.
+    `decided_by` names the question of the smallest adjusted p-value; `auc`, `tpr_at_1pct` and
+    `rates` are of its score. `reconstruction_error` and `exact_rate` are means over items of the
+    question `main`: what M writes from the smallest prompt. `protected` there is the whole
+    protected set, members included.
     """
 
     verdict: str
@@ -51,6 +54,7 @@ class Verdict:
     exact_rate: dict[str, float | None]
     blind_auc: float
     main: str
+    decided_by: str
     findings: list[dict[str, Any]]
     rates: list[dict[str, Any]]
     overlap_assumption: str
@@ -100,19 +104,22 @@ def judge(
     verdict, reason = _decide(findings, conditions, level)
     likely = next((q for q in asked if q.score == "nll"), main)
     overlap = estimate_overlap(likely.protected, likely.control, known_members)
-    rates = [_rate(main, one) for one in (0.01, 0.001, 1 / len(main.control))]
+    best = decisive(findings)
+    carrier = asked[findings.index(best)]
+    rates = [_rate(carrier, level) for level in (0.01, 0.001, 1 / len(carrier.control))]
     written = rows if main.reconstructs else []
     return Verdict(
         verdict=verdict,
         reason=reason,
-        p_value=min(one.adjusted for one in findings),
+        p_value=best.adjusted,
         overlap_estimate=overlap.interval.to_list(),
-        auc=findings[0].auc.mid,
+        auc=best.auc.mid,
         tpr_at_1pct=rates[0]["tpr"][1] if rates[0]["tpr"] else None,
         reconstruction_error=_by_group(written, main, main.score),
         exact_rate=_by_group(written, main, "exact"),
         blind_auc=separated.auc.mid,
         main=main.name,
+        decided_by=best.name,
         findings=[one.to_dict() for one in findings],
         rates=rates,
         overlap_assumption=overlap.assumption,
@@ -125,30 +132,40 @@ def _decide(
 ) -> tuple[str, str]:
     failed = [one for one in conditions if one.held is False]
     if failed:
-        return "inconclusive", "; ".join(f"{one.name}: {one.told}" for one in failed)
-    best = min(findings, key=lambda one: one.adjusted)
-    told = f"{best.name}, {len(findings)} questions, smallest adjusted p = {best.adjusted:.2g}"
+        return "inconclusive", "; ".join(f"{in_words(one.name)}: {one.told}" for one in failed)
+    best = decisive(findings)
+    smallest = f"{best.name}, {len(findings)} questions, smallest adjusted p = {best.adjusted:.2g}"
     found = [one for one in findings if one.adjusted <= level]
     if not found:
-        return "no evidence", f"protected items do not stand out from controls ({told})"
+        return "no evidence", f"protected items do not stand out from controls ({smallest})"
     clear = [one for one in found if one.effect.low > 0]
     if not clear:
-        return "inconclusive", f"effect: its 95 % interval contains 0 ({told})"
-    written = [one.name for one in clear if one.reconstructs]
-    if written:
+        return "inconclusive", f"effect: its 95 % interval contains 0 ({smallest})"
+    written = [one for one in clear if one.reconstructs]
+    if not written:
         return (
             "replicates",
-            f"M comes nearer to protected items than to controls by {', '.join(written)} ({told})",
+            f"by likelihood only: M knows the items and was not seen to write them ({smallest})",
         )
+    # The p-value of each question that is named, and of the best where it is another.
+    names, values = (", ".join(part) for part in zip(*map(_quoted, written), strict=True))
+    if best not in written:
+        values += f"; {smallest}"
+    else:
+        values += f"; {len(findings)} questions"
     return (
         "replicates",
-        f"by likelihood only: M knows the items and was not seen to write them ({told})",
+        f"M comes nearer to protected items than to controls by {names} (adjusted p = {values})",
     )
 
 
-def _rate(main: Question, level: float) -> dict[str, Any]:
+def _quoted(finding: Finding) -> tuple[str, str]:
+    return finding.name, f"{finding.adjusted:.2g}"
+
+
+def _rate(question: Question, level: float) -> dict[str, Any]:
     try:
-        found = tpr_at_fpr(main.protected, main.control, level)
+        found = tpr_at_fpr(question.protected, question.control, level)
     except ValueError as error:
         return {"level": level, "tpr": None, "told": str(error)}
     return {"level": level, "tpr": found.to_list(), "told": ""}

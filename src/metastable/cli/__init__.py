@@ -13,6 +13,7 @@ import typer
 
 from metastable import __version__
 from metastable.cli import audit, explore, gaussian, inspect, learn, reproduce, runs, sweep
+from metastable.cli.failures import Commands, Escaped, describe, warnings_on_one_line
 
 __all__ = ["main"]
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -53,37 +55,22 @@ app.add_typer(audit.app, name="audit")
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 failed, 2 bad input (one line), 130 interrupted."""
+    """Run the command line: 0 done, 1 failed, 2 bad input, 130 interrupted.
+
+    Whatever escapes a command becomes one line on stderr; with --debug it is raised.
+    """
     if len(sys.argv) == 1:
         sys.argv.append("--help")
+    arguments = sys.argv[1:]
     try:
-        code = app(standalone_mode=False)
-    except KeyboardInterrupt:
-        _refuse("interrupted", 130)
-    except typer.Abort:
-        _refuse("interrupted", 130)
-    except Exception as error:
-        if "--debug" in sys.argv:
-            raise
-        if isinstance(error, ValueError | OSError):
-            _refuse(str(error), 2)
-        format_message = getattr(error, "format_message", None)
-        if format_message is None:
-            raise
-        _refuse(format_message() + _received(format_message()), 2)
-    else:
-        sys.exit(code or 0)
-
-
-def _received(message: str) -> str:
-    """The value that stood behind the option a parser complains about."""
-    for option, value in zip(sys.argv, sys.argv[1:], strict=False):
-        if option.startswith("--") and f"'{option}'" in message:
-            return f"; got {value!r}."
-    return ""
-
-
-def _refuse(message: str, code: int) -> None:
-    message = message.split("\n---")[0]  # JAX appends a note on its own frames
-    print("metastable: " + " ".join(message.split()), file=sys.stderr)
-    sys.exit(code)
+        with warnings_on_one_line(arguments):
+            code = app(standalone_mode=False)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        cause = (error.__cause__ or error) if isinstance(error, Escaped) else error
+        line, code = describe(cause, arguments)
+        if "--debug" in arguments and code != 130:
+            raise cause from cause.__cause__
+        print(line, file=sys.stderr)
+    sys.exit(code or 0)

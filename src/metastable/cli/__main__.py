@@ -1,5 +1,5 @@
-"""`python -m metastable.cli`."""
+"""`python -m metastable.cli`, the same as `python -m metastable`."""
 
-from metastable.cli import main
+from metastable.__main__ import main
 
 main()

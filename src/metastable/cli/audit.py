@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from metastable.cli.options import Debug, Json
+from metastable.cli.runs import tell_unchecked
 
 __all__ = ["app"]
 
@@ -31,11 +33,12 @@ def run(config: Config, out: Out, as_json: Json = False, debug: Debug = False) -
 
     The same command run again on a folder whose audit was cut short goes on where it stopped.
     """
-    with _needs_models():
-        from metastable.audit.audit import run_audit
-        from metastable.audit.config import load_config
+    with _needs_models(), _goes_on():
+        from metastable.audit.audit import read_unreported, run_audit
+        from metastable.audit.spec import load_config
 
-        summary = run_audit(load_config(config), out)
+        audit = load_config(config)
+        summary = read_unreported(out, audit) or run_audit(audit, out)
         _report(out)
     _tell(summary, as_json, _lines(summary))
 
@@ -52,9 +55,11 @@ def sweep(
 ) -> None:
     """One audit for each overlap, size and seed; finished ones are not run again."""
     overlaps = [_number(text) for text in overlap.split(",") if text]
-    with _needs_models():
-        from metastable.audit.config import load_config
+    if not 0 <= seeds <= 10_000:
+        raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
+    with _needs_models(), _goes_on():
         from metastable.audit.replicas import run_sweep
+        from metastable.audit.spec import load_config
 
         told = run_sweep(
             load_config(config),
@@ -78,9 +83,9 @@ def null(
     debug: Debug = False,
 ) -> None:
     """p-values where there is nothing to find: are they uniform?"""
-    with _needs_models():
-        from metastable.audit.config import load_config
+    with _needs_models(), _goes_on():
         from metastable.audit.replicas import run_null
+        from metastable.audit.spec import load_config
 
         told = run_null(load_config(config), out, replicas=replicas, resplits=resplits)
     lines = [
@@ -142,7 +147,7 @@ def report(
     from metastable.report.audits import report_audit
 
     page = report_audit(folder)
-    _tell({"page": str(page)}, as_json, [str(page)])
+    _tell({"page": str(page), "unchecked": tell_unchecked(folder)}, as_json, [str(page)])
 
 
 def _report(folder: Path) -> None:
@@ -156,7 +161,8 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     errors, exact = summary["reconstruction_error"], summary["exact_rate"]
     return [
         f"{summary['verdict']}: {summary['reason']}",
-        f"p = {summary['p_value']:.2g}, overlap {mid:.2f} [{low:.2f}, {high:.2f}]",
+        f"p = {summary['p_value']:.2g} ({summary['decided_by']}), overlap {mid:.2f} "
+        f"[{low:.2f}, {high:.2f}]",
         *(
             f"{group}: error {errors[group]:.3f}, exact {exact[group]:.2f}"
             for group in errors
@@ -175,6 +181,19 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"--overlap must be numbers such as 0,0.5,0.9; got {text!r}.") from None
+
+
+@contextmanager
+def _goes_on() -> Iterator[None]:
+    """After Ctrl-C, say on stderr what is done and how to go on, and leave with code 130."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        done = f" ({stopped})" if str(stopped) else ""
+        print(
+            f"metastable: interrupted{done}: run the same command again to go on", file=sys.stderr
+        )
+        raise typer.Exit(130) from None
 
 
 @contextmanager

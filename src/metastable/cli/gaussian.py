@@ -133,11 +133,9 @@ def spectra(
 
 
 def _fit(files: list[Path], out: Path | None, as_json: bool) -> None:
-    import numpy as np
-
     from metastable.theory.fits import fit_matrix
 
-    fits = {str(file): fit_matrix(np.load(file, allow_pickle=False)) for file in files}
+    fits = {str(file): fit_matrix(_read_matrix(file)) for file in files}
     page = None
     if out is not None:
         from metastable.report.trials import report_fit
@@ -155,6 +153,17 @@ def _fit(files: list[Path], out: Path | None, as_json: bool) -> None:
         )
     if page is not None:
         print(f"page {page}")
+
+
+def _read_matrix(file: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(file, allow_pickle=False)
+    except (EOFError, ValueError):  # empty, and not NumPy's
+        raise ValueError(
+            f"--matrix must be an array saved by NumPy (.npy); got {file}: save it with numpy.save."
+        ) from None
 
 
 def _check_new(out: Path | None) -> None:

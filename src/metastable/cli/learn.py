@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from metastable.cli.options import Debug, Json
+from metastable.core.interrupts import interruption
 
 __all__ = ["answer", "learn"]
 
@@ -25,8 +27,8 @@ def learn(
 
     The same command run again on a folder whose lesson was cut short goes on where it stopped.
     """
+    from metastable.learn.spec import load_lesson
     from metastable.results import learn_and_keep
-    from metastable.spec.learning import load_lesson
 
     answer(learn_and_keep(load_lesson(spec), out), out, as_json)
 
@@ -40,6 +42,8 @@ def answer(lesson: Any, out: Path | None, as_json: bool) -> None:
         if out is not None:
             print(f"page in {out / 'report.html'}")
     if lesson.outcome.name == "interrupted":
+        remedy = "" if out is not None else " A lesson with --out DIR can be gone on with."
+        print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
         raise typer.Exit(130)
     if lesson.outcome.name == "diverged":
         raise typer.Exit(1)

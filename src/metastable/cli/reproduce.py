@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, read_setting
 
 __all__ = ["reproduce"]
 
@@ -17,12 +17,16 @@ __all__ = ["reproduce"]
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Entries, a document such as 004, or all."),
+        typer.Argument(metavar="[NAME]...", help="Entries, a source such as ponti2025, or all."),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say which entries there are.")] = False,
     fast: Annotated[
         bool, typer.Option("--fast", help="Smaller sizes: minutes, not hours.")
     ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Another setting of one entry: draws=99."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the report; what it has is kept.")] = Path(
         "reproduced"
     ),
@@ -31,17 +35,19 @@ def reproduce(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make figures, tables and theorems of the source documents again, each with a verdict.
+    """Make figures, tables and theorems of five sources again, each with a verdict.
 
     Stopped at any moment, the same command finishes what is missing. Exit code 1 when an entry
-    fails, or comes out other than we know it does (some documents are known to be wrong).
+    fails, or comes out other than we know it does (some sources are known to be wrong). An entry
+    changed by --set is kept in a folder of its own.
     """
     if list_ or not names:
         return _list(as_json)
     from metastable.reproduce.run import reproduce as run
 
     say = lambda line: print(line, file=sys.stderr)
-    found = run(names, out, fast=fast, workers=workers, again=again, say=say)
+    changes = dict(read_setting(text) for text in set_ or [])
+    found = run(names, out, changes=changes, fast=fast, workers=workers, again=again, say=say)
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     else:
@@ -53,23 +59,18 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from metastable.spec.reproduction import DOCUMENTS, catalogue
+    from metastable.reproduce.catalogue import catalogue, sources
 
-    entries = catalogue()
+    entries, titles = catalogue(), sources()
     if as_json:
-        listed = [
-            {
-                "name": name,
-                **entry.model_dump(include={"seed", "places", "title", "claim", "known"}),
-            }
-            for name, entry in entries.items()
-        ]
-        print(json.dumps({"entries": listed, "documents": DOCUMENTS}, ensure_ascii=False))
+        keys = {"name", "source", "places", "title", "claim", "known", "settings"}
+        listed = [entry.model_dump(include=keys) for entry in entries.values()]
+        print(json.dumps({"entries": listed, "sources": titles}, ensure_ascii=False))
         return
-    for seed, title in DOCUMENTS.items():
-        print(f"{seed}  {title}")
+    for source, title in titles.items():
+        print(f"{source}  {title}")
         for name, entry in entries.items():
-            if entry.seed == seed:
+            if entry.source == source:
                 print(f"  {name:32} {entry.title} ({', '.join(entry.places)})")
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import tomllib
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, read_setting
 
-__all__ = ["compare", "doctor", "predict", "report", "run"]
+__all__ = ["compare", "doctor", "predict", "report", "run", "tell_unchecked"]
 
 
 def run(
@@ -50,8 +50,8 @@ def run(
     Without SPEC: uniform tokens under self-attention, from the options. The same command run again
     on a folder whose run was cut short goes on where it stopped.
     """
+    from metastable.flows.spec import load_experiment
     from metastable.results import run_and_keep
-    from metastable.spec import load_experiment
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,
@@ -66,7 +66,7 @@ def run(
         overrides["flow.stepper.kind"] = "merging"
         overrides["flow.horizon"] = "end" if horizon is None else horizon
     overrides = {key: value for key, value in overrides.items() if value is not None}
-    overrides |= dict(_setting(text) for text in set_ or [])
+    overrides |= dict(read_setting(text) for text in set_ or [])
     experiment = load_experiment(spec, overrides, noise)
     result, summary = run_and_keep(experiment, out)
     if as_json:
@@ -81,16 +81,6 @@ def run(
         raise typer.Exit(1)
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ValueError(f"--set must be KEY=VALUE, such as field.beta=9; got {text!r}.")
-    try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, value  # a bare word is a string
-
-
 def predict(
     dim: Annotated[int, typer.Option(help="Dimension d of the space; tokens on S^{d-1}.")],
     beta: Annotated[float, typer.Option(help="Inverse temperature, >= 0.")],
@@ -103,8 +93,8 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """What theory says: growth rates, exit time, first clusters, noise threshold, theorems."""
-    from metastable import Noise, SelfAttention
     from metastable.comparison import predict as ask
+    from metastable.fields import Noise, SelfAttention
 
     field: Any = SelfAttention(beta, normalized=not unnormalized)
     if noise is not None:
@@ -126,8 +116,9 @@ def compare(
     from metastable.results import load_run
 
     comparison = judge(load_run(folder)[1])
+    note = tell_unchecked(folder)
     if as_json:
-        print(json.dumps(comparison.to_dict()))
+        print(json.dumps(comparison.to_dict() | {"unchecked": note}))
     else:
         comparison.print()
     if not comparison.agrees:
@@ -154,12 +145,23 @@ def report(
         from metastable.report.judged import report_folders
 
         page = report_folders([folder], folder / "report.html")
-    print(json.dumps({"page": str(page)}) if as_json else page)
+    note = None if (folder / "zarr.json").is_file() else tell_unchecked(folder)
+    print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
+
+
+def tell_unchecked(folder: Path) -> str | None:
+    """The sentence that a folder's files were not checked, also printed to stderr; else None."""
+    from metastable.core.folder import unchecked
+
+    note = unchecked(folder)
+    if note:
+        print(f"metastable: {note}", file=sys.stderr)
+    return note
 
 
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
-    from metastable.doctor import examine
+    from metastable.cli.doctor import examine
 
     report = examine()
     if as_json:

@@ -49,9 +49,9 @@ def sweep(
             "sweep needs one SPEC.toml and --out STORE; got "
             f"{' '.join(what)}{'' if out else ' without --out'}."
         )
-    from metastable.spec.sweep import load_sweep
     from metastable.sweep.execute import run_sweep
     from metastable.sweep.executors import LostScheduler
+    from metastable.sweep.spec import load_sweep
 
     say = lambda line: print(f"metastable: {line}", file=sys.stderr)
     try:

@@ -6,10 +6,11 @@ from metastable.comparison import ending, exit, motion
 from metastable.comparison.case import Case
 from metastable.comparison.citations import cite
 from metastable.comparison.densities import judge_density
+from metastable.comparison.gaussians import judge_gaussian
 from metastable.comparison.prediction import Prediction, predict
-from metastable.comparison.verdict import Comparison, Verdict, not_applicable
+from metastable.core.verdict import Comparison, Verdict, not_applicable
 from metastable.flows import Trajectory
-from metastable.measures import Density
+from metastable.measures import Density, Gaussian
 
 __all__ = ["Comparison", "Prediction", "Verdict", "cite", "compare", "predict"]
 
@@ -63,6 +64,8 @@ def compare(run: Trajectory) -> Comparison:
     """
     if isinstance(run.frames[0], Density):
         return Comparison(judge_density(run), run.clock)
+    if isinstance(run.frames[0], Gaussian):
+        return Comparison(judge_gaussian(run), run.clock)
     case = Case(run)
     rows = []
     for claim in CLAIMS:

@@ -88,6 +88,11 @@ class Case:
         return spectrum.growth_rates(self.beta, self.dim, self.modes, normalized=self.normalized)
 
     @functools.cached_property
+    def max_rate(self) -> float:
+        """The largest of all rates, also where its mode is not among those followed."""
+        return spectrum.max_rate(self.beta, self.dim, normalized=self.normalized)
+
+    @functools.cached_property
     def amplitudes(self) -> np.ndarray:
         """Amplitude of each degree in each frame, (T, modes)."""
         return np.array([amplitudes(frame, self.modes) for frame in self.run.frames])

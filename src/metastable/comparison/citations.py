@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-from metastable.comparison.verdict import Comparison
+from metastable.core.verdict import Comparison
 from metastable.flows import Trajectory
 
 __all__ = ["bibliography", "cite", "readable"]

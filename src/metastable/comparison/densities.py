@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from metastable.comparison.verdict import Verdict, judge, not_applicable
+from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
 from metastable.flows import Trajectory
 from metastable.flows.meanfield import mean_field

@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.comparison.case import Case
 from metastable.comparison.prediction import matrices_of
-from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
 from metastable.fields import Rescaled, SelfAttention
 from metastable.observe import clusters, hemisphere, hull, hull_contains, residual
 from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes

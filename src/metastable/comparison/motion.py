@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.comparison.case import Case
-from metastable.comparison.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
 from metastable.measures import Points
 from metastable.observe import log_potential
 from metastable.observe.summary import energy_form

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
-from metastable.fields import Field, Potential, SelfAttention
-from metastable.fields.heads import MultiHead
+from metastable.comparison.linear import UNKNOWN, linear_growth, scales
+from metastable.core import checks
+from metastable.fields import Field, Noise, SelfAttention
 from metastable.fields.noise import diffusion
 from metastable.observe.summary import attention_of
 from metastable.theory import counts, noise, regimes, ring, spectrum
@@ -20,7 +20,7 @@ __all__ = ["Prediction", "matrices_of", "predict"]
 LABELS = {
     "dominant_mode": "dominant mode",
     "max_rate": "its growth rate",
-    "exit_time": "time to leave uniform",
+    "exit_time": "time to leave uniform, ln n/(2λ_max)",
     "expected_clusters": "expected first clusters",
     "cluster_distribution": "first clusters",
     "plateau_lifetime": "first plateau, e-folding time",
@@ -28,19 +28,32 @@ LABELS = {
     "transition": "order of that transition",
     "single_cluster_theorem": "one cluster in the end",
 }
+MOST_TOKENS, HIGHEST_DIM, LEAST_KAPPA = 10**18, 10**6, 1e-300
+# Random starts behind the distribution of first clusters, half a second of work at most.
+SAMPLES = {2: 1000, 3: 500}
+PLAIN = "known for one unmasked attention head with Q = K = V = I"
+STABLE = "no mode grows: the uniform measure is stable"
+NO_COUNT = "needs the number of tokens"
+NOISELESS = "known without noise"
+BEYOND = "outside the range of doubles"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Prediction:
     """Theory for one field, dimension and number of tokens; what does not apply is None.
 
-    - `rates`: growth rates λ_1, λ_2, … of the harmonics around the uniform measure, per unit time
-      of `clock`; None where one leaves the range of doubles (`log_max_rate` stays).
+    - `rates`: growth rates λ_1, λ_2, … of the first harmonics around the uniform measure (4096 at
+      most), per unit time of `clock`; None where one leaves the range of doubles.
+      `rates_near_dominant`: those around the dominant mode where it lies beyond `rates`, by degree.
     - `exit_time`: ln n/(2λ_max), when n independent uniform tokens have left uniformity.
-    - `cluster_distribution`: probability of each first cluster count at the exit, and
-      `expected_clusters` its mean (the large-β law when the number of tokens is not given).
+    - `cluster_distribution`: probability of each first cluster count at the exit;
+      `expected_clusters` its mean (the large-β law when the number of tokens is not given) and
+      `cluster_deviation` its standard deviation.
     - `critical_noise`: κ_#; uniform is stable for κ < κ_#. `transition`: its order (USA).
     - `plateau_lifetime`: e-folding time of the ring of `dominant_mode` equal clusters (circle).
+    - `log_max_rate`, `log_exit_time`, `log_critical_noise`, `log_plateau_lifetime`: natural
+      logarithms, also where the number itself over- or underflows and is None.
+    - `reasons`: for each of the shown quantities that is None, why.
     """
 
     dim: int
@@ -56,29 +69,44 @@ class Prediction:
     single_cluster_theorem: str | None
     expected_clusters: float | None = None
     cluster_distribution: dict[int, float] | None = None
+    cluster_deviation: float | None = None
     critical_noise: float | None = None
     transition: str | None = None
     plateau_lifetime: float | None = None
+    log_exit_time: float | None = None
+    log_critical_noise: float | None = None
+    log_plateau_lifetime: float | None = None
+    rates_near_dominant: dict[int, float | None] | None = None
+    reasons: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     def to_table(self) -> dict[str, str]:
-        """What is known, by a name for people, as text."""
-        table = {label: _brief(getattr(self, key)) for key, label in LABELS.items()}
+        """What is known, by a name for people, as text; a dash has its reason beside it."""
+        table = {label: self._text(key) for key, label in LABELS.items()}
         if self.rates:
             shown = [f"λ_{k + 1} {_brief(r)}" for k, r in enumerate(self.rates[:8])]
-            table["growth rates"] = ", ".join(shown)
+            known = any(rate is not None for rate in self.rates[:8])
+            table["growth rates"] = ", ".join(shown) if known else f"– ({BEYOND})"
         return table
+
+    def _text(self, key: str) -> str:
+        value, log = getattr(self, key), getattr(self, f"log_{key}", None)
+        if value is None and log is not None:
+            return f"e^{log:.6g}"
+        reason = self.reasons.get(key)
+        return _brief(value) + (f" ({reason})" if value is None and reason else "")
 
     def print(self) -> None:
         """The prediction as a table on the terminal."""
-        from metastable.report.text import print_prediction
+        from metastable.core.show import print_prediction
 
         print_prediction(self)
 
     def __repr__(self) -> str:
-        shown = {k: v for k, v in self.to_dict().items() if v is not None and k != "rates"}
+        hidden = ("rates", "rates_near_dominant", "reasons")
+        shown = {k: v for k, v in self.to_dict().items() if v is not None and k not in hidden}
         return "Prediction(" + ", ".join(f"{k}={_brief(v)}" for k, v in shown.items()) + ")"
 
 
@@ -86,175 +114,225 @@ def _brief(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, dict):
-        return ", ".join(f"{k}: {p:.2f}" for k, p in sorted(value.items()) if p >= 0.005)
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+        likely = [(k, p) for k, p in sorted(value.items()) if p >= 0.005]
+        if len(likely) > 16:
+            return f"{likely[0][0]} to {likely[-1][0]} ({sum(p for _, p in likely):.0%})"
+        return ", ".join(f"{k}: {p:.2f}" for k, p in likely)
+    short = isinstance(value, float) or (isinstance(value, int) and value >= 10**15)
+    return f"{float(value):.5g}" if short else str(value)
 
 
 def predict(
-    field: Field, dim: int, tokens: int | None = None, *, samples: int = 1000, seed: int = 0
+    field: Field,
+    dim: int,
+    tokens: int | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
 ) -> Prediction:
     """What theory says of `field` on S^{dim−1}, from the uniform measure on.
 
     Linear stability holds for isotropic fields (multiples of the identity, multi-head sums of
     them, any potential of the inner product) with or without noise; the count distribution for a
-    single attracting head on the circle or S²; theorems for any matrices. Sources are in the
-    functions of `metastable.theory`.
+    single attracting head on the circle or S²; theorems for any matrices. Sources, and the errors
+    of the asymptotic forms used at large β, are in the functions of `metastable.theory`.
+
+    `dim` to 10^6, `tokens` to 10^18, β to 1e300, κ from 1e−300. `samples` random starts make the
+    distribution of first clusters where it is sampled (1000 on the circle and 500 on S² if not
+    given). Costs a second at most for one attention head.
 
     >>> import metastable as ms
     >>> ms.predict(ms.SelfAttention(beta=5.0), dim=2).dominant_mode
     3
     """
-    checks.integer("dim", dim, 2)
+    _require("dim", dim, 2, HIGHEST_DIM)
     if tokens is not None:
-        checks.integer("tokens", tokens, 1)
-    rate = float(diffusion(field))
-    kappa = math.inf if rate == 0 else 1 / rate
+        _require("tokens", tokens, 1, MOST_TOKENS)
+    kappa = _inverse_noise(field)
     head = attention_of(field)
-    rates, log_max = _rates(field, dim, kappa)
-    mode = None if rates is None else _leading(field, rates, dim, kappa)
-    fastest = None if rates is None else float(np.max(rates))
-    unstable = fastest is not None and fastest > 0
-    known: dict[str, Any] = {}
-    if head is not None and _plain(head):
-        known = _of_plain_head(head, dim, mode if unstable and rate == 0 else None)
-        if rate == 0 and dim in (2, 3) and head.beta > 0:
-            known |= _counts(float(head.beta), dim, tokens, samples, seed)
-    return Prediction(
+    known: dict[str, Any] = {"exit_time": None}
+    reasons: dict[str, str] = {}
+    growth = linear_growth(field, dim, kappa)
+    mode, fastest, log_fastest = None, None, None
+    if growth is None:
+        reasons |= dict.fromkeys(("dominant_mode", "max_rate", "exit_time"), UNKNOWN)
+    else:
+        fastest, log_fastest = growth.fastest, growth.log_fastest
+        mode = growth.mode if fastest > 0 or log_fastest is not None else None
+        known["rates_near_dominant"] = growth.near and {
+            k: _finite(rate) for k, rate in growth.near.items()
+        }
+        if mode is None:
+            reasons["dominant_mode"] = STABLE
+        known |= _exit(tokens, mode, fastest, log_fastest, reasons)
+    if head is None or not _plain(head):
+        needed = ("critical_noise", "transition", "plateau_lifetime")
+        reasons |= dict.fromkeys((*needed, "expected_clusters", "cluster_distribution"), PLAIN)
+    else:
+        known |= _of_plain_head(head, dim, mode, kappa, reasons)
+        samples = SAMPLES.get(dim) if samples is None else samples
+        known |= _counts(head, dim, tokens, kappa, samples or 2, seed, reasons)
+    theorem = _theorem(field, head, tokens, dim, reasons)
+    result = Prediction(
         dim=dim,
         beta=None if head is None else float(head.beta),
         clock=field.clock or "none",
         tokens=tokens,
         noise=None if math.isinf(kappa) else kappa,
-        rates=None if rates is None else [_finite(r) for r in rates],
-        dominant_mode=mode if unstable else None,
-        max_rate=None if fastest is None else _finite(fastest),
-        log_max_rate=log_max,
-        exit_time=_exit(tokens, fastest, log_max),
-        single_cluster_theorem=_theorem(field, head, tokens, dim),
+        rates=None if growth is None else [_finite(r) for r in growth.rates],
+        dominant_mode=mode,
+        max_rate=None if fastest is None else _representable(fastest),
+        log_max_rate=log_fastest,
+        single_cluster_theorem=theorem,
         **known,
     )
+    return dataclasses.replace(result, reasons=_reasons_of(result, reasons))
 
 
-def _of_plain_head(head: SelfAttention, dim: int, mode: int | None) -> dict[str, Any]:
+def _require(name: str, value: Any, least: int, most: int) -> None:
+    if checks.integer(name, value, least) > most:
+        power = len(str(most)) - 1
+        raise ValueError(f"{name} must be an integer from {least} to 10^{power}; got a larger one.")
+
+
+def _inverse_noise(field: Field) -> float:
+    """κ of a field, ∞ without noise."""
+    parts = getattr(field, "parts", (field,))
+    least = min((float(p.kappa) for p in parts if isinstance(p, Noise)), default=math.inf)
+    if least < LEAST_KAPPA:
+        raise ValueError(
+            f"kappa must be at least {LEAST_KAPPA:g} for a prediction; got {least:g}: under such "
+            "noise alone every start becomes uniform."
+        )
+    rate = float(diffusion(field))
+    return math.inf if rate == 0 else 1 / rate
+
+
+def _exit(
+    tokens: int | None,
+    mode: int | None,
+    fastest: float,
+    log_fastest: float | None,
+    reasons: dict[str, str],
+) -> dict[str, Any]:
+    if mode is None or tokens is None or tokens < 2:
+        few = NO_COUNT if tokens is None else "a single token is one cluster from the start"
+        reasons["exit_time"] = STABLE if mode is None else few
+        return {}
+    if log_fastest is not None:
+        log = spectrum.log_exit_time(tokens, log_fastest)
+        value = spectrum.exit_time(tokens, fastest) if 1e-300 < fastest < 1e300 else _exp(log)
+        return {"exit_time": value, "log_exit_time": log}
+    return {"exit_time": _representable(spectrum.exit_time(tokens, fastest))}
+
+
+def _of_plain_head(
+    head: SelfAttention, dim: int, mode: int | None, kappa: float, reasons: dict[str, str]
+) -> dict[str, Any]:
     """What is known for Q = K = V = I only; `mode` is the one that forms the first ring."""
     beta, normalized = float(head.beta), head.normalized
-    lifetime = None
-    if dim == 2 and mode is not None and mode > 1:
-        lifetime = _finite(ring.plateau_lifetime(beta, mode, normalized=normalized))
+    log_life = None
+    if dim != 2:
+        reasons["plateau_lifetime"] = "known for rings on the circle (d = 2)"
+    elif mode is None or not math.isinf(kappa):
+        reasons["plateau_lifetime"] = STABLE if mode is None else NOISELESS
+    elif mode == 1:
+        reasons["plateau_lifetime"] = "mode 1 dominates: no ring forms before the end"
+    else:
+        log_life = _finite(ring.log_plateau_lifetime(beta, mode, normalized=normalized))
+        reasons["plateau_lifetime"] = "the ring is stable"
+    order = noise.transition_order(beta, dim, normalized=normalized)
+    if order is None:
+        reasons["transition"] = "an open question for softmax attention"
+    log_critical = float(noise.log_critical_kappa(beta, dim, normalized=normalized))
+    critical = float(noise.critical_kappa(beta, dim, normalized=normalized))
     return {
-        "critical_noise": _finite(noise.critical_kappa(beta, dim, normalized=normalized)),
-        "transition": noise.transition_order(beta, dim, normalized=normalized),
-        "plateau_lifetime": lifetime,
+        "critical_noise": _representable(critical),
+        "log_critical_noise": log_critical,
+        "transition": order,
+        "plateau_lifetime": None if log_life is None else _exp(log_life),
+        "log_plateau_lifetime": log_life,
     }
 
 
-def _counts(beta: float, dim: int, tokens: int | None, samples: int, seed: int) -> dict[str, Any]:
-    if tokens is None or tokens < 2:
+def _counts(
+    head: SelfAttention,
+    dim: int,
+    tokens: int | None,
+    kappa: float,
+    samples: int,
+    seed: int,
+    reasons: dict[str, str],
+) -> dict[str, Any]:
+    beta, both = float(head.beta), ("expected_clusters", "cluster_distribution")
+    if dim not in (2, 3):
+        reasons |= dict.fromkeys(both, "known on the circle and on S² (d = 2 and 3)")
+        return {}
+    if not math.isinf(kappa) or beta == 0:
+        why = "at β = 0 all tokens go to one point" if math.isinf(kappa) else NOISELESS
+        reasons |= dict.fromkeys(both, why)
+        return {}
+    if tokens is None:
+        reasons["cluster_distribution"] = NO_COUNT
         return {"expected_clusters": counts.expected_count(beta, dim)}
+    if (why := counts.too_few(beta, dim, tokens)) is not None:
+        reasons |= dict.fromkeys(both, why)
+        return {}
     law = counts.count_distribution(beta, dim, tokens, samples=samples, seed=seed)
-    return {"expected_clusters": law.mean, "cluster_distribution": dict(law.counts)}
+    reasons["cluster_distribution"] = (
+        "too many counts are likely to list them: see expected_clusters and cluster_deviation"
+    )
+    return {
+        "expected_clusters": law.mean,
+        "cluster_distribution": dict(law.counts) or None,
+        "cluster_deviation": law.deviation,
+    }
 
 
 def _plain(head: SelfAttention) -> bool:
     """Q = K = V = I, no mask: the field of the linear theory."""
-    return head.isotropic and head.query is None and head.key is None and head.value is None
+    plain = head.isotropic and head.query is None and head.key is None and head.value is None
+    return plain and scales(head) is not None
 
 
-def _scales(head: SelfAttention) -> tuple[float, float] | None:
-    """Effective β and scalar V of an isotropic head; None when it is not isotropic."""
-    if not head.isotropic:
+def _theorem(
+    field: Field,
+    head: SelfAttention | None,
+    tokens: int | None,
+    dim: int,
+    reasons: dict[str, str],
+) -> str | None:
+    if head is None or field is not head or len(head.position) > int(head.causal):
+        reasons["single_cluster_theorem"] = (
+            "theorems speak of one head alone: no noise, no other force, no positional scheme"
+        )
         return None
-    number = lambda operator: 1.0 if operator is None else float(operator)
-    return float(head.beta) * number(head.query) * number(head.key), number(head.value)
-
-
-def _rates(field: Field, dim: int, kappa: float) -> tuple[np.ndarray | None, float | None]:
-    """Growth rates of the modes that matter, and the logarithm of the largest without noise."""
-    parts = getattr(field, "parts", (field,))
-    movers = [part for part in parts if part.clock is not None]
-    if len(movers) != 1:
-        return None, None
-    mover = movers[0]
-    if isinstance(mover, Potential):
-        modes = 32
-        degrees = np.arange(1, modes + 1)
-        free = spectrum.potential_rates(_as_numpy(mover.potential), dim, modes)
-        return free - degrees * (degrees + dim - 2) / kappa, None
-    if isinstance(mover, MultiHead):
-        return _multihead_rates(mover, dim, kappa), None
-    scales = _scales(mover) if isinstance(mover, SelfAttention) else None
-    if scales is None or not isinstance(mover, SelfAttention):
-        return None, None
-    beta, value = scales
-    if beta < 0:
-        modes = 32
-    else:
-        leading = spectrum.dominant_mode(beta, dim, normalized=mover.normalized)
-        modes = min(max(8, 2 * leading + 2), 4096)
-    free = value * spectrum.growth_rates(beta, dim, modes, normalized=mover.normalized)
-    degrees = np.arange(1, modes + 1)
-    log_max = None
-    if value > 0 and beta > 0 and math.isinf(kappa):
-        logs = spectrum.log_growth_rates(beta, dim, modes, normalized=mover.normalized)
-        log_max = float(np.max(logs)) + math.log(value)
-    return free - degrees * (degrees + dim - 2) / kappa, log_max
-
-
-def _leading(field: Field, rates: np.ndarray, dim: int, kappa: float) -> int:
-    if np.isfinite(rates).all():
-        return int(np.argmax(rates)) + 1
-    # USA rates beyond the range of doubles: the dominant mode is known all the same.
-    head = attention_of(field)
-    assert head is not None
-    return spectrum.dominant_mode(float(head.beta), dim, normalized=False, kappa=kappa)
-
-
-def _multihead_rates(field: MultiHead, dim: int, kappa: float) -> np.ndarray | None:
-    betas, weights, kinds = [], [], set()
-    for head, output in zip(field.heads, field.outputs, strict=True):
-        scales = _scales(head) if isinstance(head, SelfAttention) else None
-        if (
-            scales is None
-            or not isinstance(head, SelfAttention)
-            or (output is not None and output.ndim > 0)
-        ):
-            return None
-        betas.append(scales[0])
-        weights.append(scales[1] * (1.0 if output is None else float(output)))
-        kinds.add(head.normalized)
-    if len(kinds) != 1 or min(betas) < 0:
-        return None
-    modes = max(8, 2 * max(spectrum.dominant_mode(b, dim) for b in betas) + 2)
-    return spectrum.multihead_rates(betas, weights, dim, modes, normalized=kinds.pop(), kappa=kappa)
-
-
-def _as_numpy(potential: Any) -> Any:
-    return lambda s: np.asarray(potential(s))
-
-
-def _exit(tokens: int | None, fastest: float | None, log_max: float | None) -> float | None:
-    if tokens is None or fastest is None or tokens < 2 or fastest <= 0:
-        return None
-    if math.isinf(fastest) and log_max is not None:
-        return math.exp(math.log(math.log(tokens) / 2) - log_max)
-    return _finite(spectrum.exit_time(tokens, fastest))
-
-
-def _theorem(field: Field, head: SelfAttention | None, tokens: int | None, dim: int) -> str | None:
-    # A theorem speaks of one head alone: no noise, no other force, no positional scheme.
-    if head is None or field is not head:
-        return None
-    if len(head.position) > int(head.causal):
-        return None
-    found = regimes.single_cluster_theorem(
+    result = regimes.single_cluster_theorem(
         10**12 if tokens is None else tokens,
         dim,
         float(head.beta),
         causal=head.causal,
         normalized=head.normalized,
-        **matrices_of(head, dim),
+        query=head.query,
+        key=head.key,
+        value=head.value,
     )
-    return None if found is None else f"{found.name}: {found.statement} [{found.source}]"
+    if result is None:
+        reasons["single_cluster_theorem"] = "no theorem covers these matrices"
+        return None
+    return f"{result.name}: {result.statement} [{result.source}]"
+
+
+def _reasons_of(result: Prediction, reasons: dict[str, str]) -> dict[str, str]:
+    """Why each of the shown quantities is None, for those that are."""
+    missing = [key for key in ("rates", *LABELS) if getattr(result, key) is None]
+    kept = {}
+    for key in missing:
+        if getattr(result, f"log_{key}", None) is not None:
+            kept[key] = f"{BEYOND}: see log_{key}"
+        else:
+            kept[key] = reasons.get(key, UNKNOWN if key == "rates" else BEYOND)
+    return kept
 
 
 def matrices_of(head: SelfAttention, dim: int) -> dict[str, Any]:
@@ -271,3 +349,12 @@ def matrices_of(head: SelfAttention, dim: int) -> dict[str, Any]:
 
 def _finite(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _representable(value: float) -> float | None:
+    """The number, or None where it over- or underflowed."""
+    return value if math.isfinite(value) and abs(value) > 1e-307 else None
+
+
+def _exp(log: float) -> float | None:
+    return math.exp(log) if abs(log) < 707 else None

@@ -1,1 +1,1 @@
-"""What everything stands on, and nothing of the subject."""
+"""What every part of the package stands on, and what knows none of them."""

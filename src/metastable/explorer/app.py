@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import tempfile
-import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket
-from starlette.concurrency import run_in_threadpool
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
@@ -24,15 +23,18 @@ from metastable import __version__
 from metastable.explorer.folder import Folder
 from metastable.explorer.guard import Guard, page_policy
 from metastable.explorer.limits import Limits, Refused, read_experiment
-from metastable.explorer.pool import Busy, Pool
+from metastable.explorer.pool import Busy, Late, Lost, Pool
 from metastable.explorer.presets import CHOICES, presets
 from metastable.explorer.session import Session
-from metastable.explorer.shelf import Shelf, Shelved
-from metastable.explorer.standalone import STATIC, standalone_page
+from metastable.explorer.shelf import Shelf
+from metastable.explorer.standalone import STATIC
 
 __all__ = ["create_app"]
 
-THINKING = 2  # predictions, pictures of a start and recordings made at the same time
+THINKING = 2  # processes for predictions, pictures of a start and what lies in the folder
+PACKING = 300.0  # seconds to pack a run for download
+STATUS: dict[type[Exception], int] = {Busy: 503, Lost: 503, Late: 504}
+RELUCTANCE = 1.0  # seconds a question waits for the first of them before the second is started
 
 
 def create_app(
@@ -68,7 +70,7 @@ def create_app(
         routes=routes, docs_url=None, redoc_url=None, openapi_url=None, lifespan=desk.lifespan
     )
     app.state.desk = desk
-    for kind in (Refused, HTTPException, ClientDisconnect, Busy):
+    for kind in (Refused, HTTPException, ClientDisconnect, *STATUS):
         app.add_exception_handler(kind, _tell)
     return Guard(app, hosts=hosts, token=token)
 
@@ -78,9 +80,9 @@ class Desk:
 
     def __init__(self, folder: Folder | None, limits: Limits, token: str | None):
         self.folder, self.limits, self.token = folder, limits, token
-        self.thinking = asyncio.Semaphore(THINKING)
         self.connected = 0
         self.pool: Pool
+        self.thinking: Pool
         self.shelf = Shelf()
 
     @asynccontextmanager
@@ -89,20 +91,33 @@ class Desk:
             root = Path(name)
             for part in ("runs", "compiled"):
                 (root / part).mkdir()
-            self.pool = Pool(self.limits.runs, root / "compiled")
+            first = presets()[0]["spec"]
+            self.pool = Pool(
+                self.limits.runs,
+                root / "compiled",
+                first=({"think": "compile", "spec": first},),
+                excuse=f"{self.limits.runs} runs are computed already: wait for one to end, or "
+                "start the server with more --runs.",
+            )
+            self.thinking = Pool(
+                THINKING,
+                root / "compiled",
+                name="think",
+                first=tuple({"think": what, "spec": first} for what in ("predict", "place")),
+                reluctance=RELUCTANCE,
+            )
             self.shelf.root = root / "runs"
             warm = asyncio.create_task(self._warm())
             try:
                 yield
             finally:
                 warm.cancel()
-                await asyncio.wait([warm])
-                await self.pool.close()
+                await asyncio.gather(warm, return_exceptions=True)
+                await asyncio.gather(self.pool.close(), self.thinking.close())
 
     async def _warm(self) -> None:
         """Make ready what the first visitor asks for: the first preset, its start and theory."""
-        first = presets()[0]["spec"]
-        await asyncio.gather(self.pool.warm(first), run_in_threadpool(_think_ahead, first))
+        await asyncio.gather(self.thinking.warm(), self.pool.warm())
 
     async def page(self, request: Request) -> Response:
         html = (STATIC / "index.html").read_text(encoding="utf-8")
@@ -121,18 +136,16 @@ class Desk:
         )
 
     async def predict(self, request: Request) -> Response:
-        from metastable.explorer.theory import predict_experiment
-
         body = await _body(request)
-        experiment = read_experiment(body.get("spec"), self.limits)
+        spec = read_experiment(body.get("spec"), self.limits).model_dump(mode="json")
         fine = body.get("fine") is True
-        return JSONResponse(await self._think(predict_experiment, experiment, fine))
+        return await self._answered(request, think="predict", spec=spec, fine=fine)
 
     async def place(self, request: Request) -> Response:
-        from metastable.explorer.recording import first_frame
-
-        experiment = read_experiment((await _body(request)).get("spec"), self.limits)
-        return _packet(await self._think(first_frame, experiment))
+        spec = (await _body(request)).get("spec")
+        spec = read_experiment(spec, self.limits).model_dump(mode="json")
+        _, packet = await self._think(request, think="place", spec=spec)
+        return Response(packet, media_type="application/octet-stream")
 
     async def export(self, request: Request) -> Response:
         from metastable.explorer.export import to_python
@@ -147,31 +160,43 @@ class Desk:
         )
 
     async def list_folder(self, request: Request) -> Response:
-        empty = {"runs": [], "sweeps": [], "models": []}
-        return JSONResponse(empty if self.folder is None else await self._think(self.folder.list))
+        if self.folder is None:
+            return JSONResponse({"runs": [], "sweeps": [], "models": []})
+        return await self._answered(request, think="list", root=self._root())
 
     async def recording(self, request: Request) -> Response:
-        found = await self._think(self._folder().recording, request.path_params["name"])
-        return _packet(found)
+        root, name = self._root(), request.path_params["name"]
+        file = self.shelf.root / f"{secrets.token_hex(8)}.msr"
+        remove = BackgroundTask(file.unlink, missing_ok=True)
+        try:
+            await self._think(request, think="recording", root=root, name=name, file=str(file))
+        except BaseException:
+            await remove()
+            raise
+        return FileResponse(file, media_type="application/octet-stream", background=remove)
 
     async def sweep(self, request: Request) -> Response:
-        found = await self._think(self._folder().sweep, request.path_params["name"])
-        return JSONResponse(found)
+        name = request.path_params["name"]
+        return await self._answered(request, think="sweep", root=self._root(), name=name)
 
     async def cell(self, request: Request) -> Response:
-        name, index = request.path_params["name"], request.path_params["index"]
+        root, name, index = self._root(), request.path_params["name"], request.path_params["index"]
         if not (index.isascii() and index.isdigit() and len(index) < 10):
             raise Refused("index must be a whole number, that of a cell in the sweep.")
-        return JSONResponse({"spec": await self._think(self._folder().cell, name, int(index))})
+        job = {"think": "cell", "root": root, "name": name, "index": int(index)}
+        return JSONResponse({"spec": (await self._think(request, **job))[0]["answer"]})
 
     async def download(self, request: Request) -> Response:
         name, _, kind = request.path_params["file"].rpartition(".")
         run = self.shelf.find(name)
-        makers = {"zip": self._zip, "html": self._html, "msr": _recorded}
-        if kind not in makers:
+        if kind not in ("zip", "html", "msr"):
             raise Refused("downloads end in .zip, .html or .msr.")
+        file = run.recording if kind == "msr" else run.folder / f"run.{kind}"
         async with run.lock:
-            file = await makers[kind](run)
+            if not file.exists():
+                source = {"result": run.result} if kind == "zip" else {"recording": run.recording}
+                job = {"think": kind, "file": file} | source
+                await _given(self.pool.ask({k: str(v) for k, v in job.items()}, PACKING))
         return FileResponse(file, filename=f"metastable-{name[:6]}.{kind}")
 
     async def live(self, socket: WebSocket) -> None:
@@ -185,61 +210,41 @@ class Desk:
         finally:
             self.connected -= 1
 
-    async def _zip(self, run: Shelved) -> Path:
-        file = run.folder / "run.zip"
-        if not file.exists():
-            worker = await self.pool.take()
-            free = False
-            try:
-                await worker.begin({"complete": str(run.result)})
-                while (header := (await worker.receive())[0])["kind"] != "free":
-                    if header["kind"] == "error":
-                        raise Refused(header["error"])
-                free = True
-            except (EOFError, ConnectionError):
-                raise Refused("The run could not be packed: start it again.") from None
-            finally:
-                self.pool.give_back(worker, free=free)
-            await run_in_threadpool(_archive, run.result, file)
-        return file
-
-    async def _html(self, run: Shelved) -> Path:
-        file = run.folder / "run.html"
-        if not file.exists():
-            page = await run_in_threadpool(standalone_page, run.recording)
-            file.write_text(page, encoding="utf-8")
-        return file
-
-    def _folder(self) -> Folder:
+    def _root(self) -> str:
         if self.folder is None:
             raise Refused("No folder was chosen: start `metastable explore FOLDER`.")
-        return self.folder
+        return str(self.folder.root)
 
-    async def _think(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Something that takes a while, beside the event loop; what it refuses is told."""
-        async with self.thinking:
-            try:
-                return await run_in_threadpool(partial(work, *arguments))
-            except Refused:
-                raise
-            except (ValueError, OverflowError, MemoryError, OSError) as error:
-                said = " ".join(str(error).split("\n---")[0].split())
-                raise Refused(
-                    said if isinstance(error, ValueError) else "It is too large."
-                ) from None
+    async def _answered(self, request: Request, **job: Any) -> Response:
+        return JSONResponse((await self._think(request, **job))[0]["answer"])
+
+    async def _think(self, request: Request, **job: Any) -> tuple[dict[str, Any], bytes]:
+        """The answer of a process to a question; one whose asker has gone is dropped."""
+        asking = asyncio.ensure_future(self.thinking.ask(job, self.limits.thinking))
+        gone = asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait([asking, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise ClientDisconnect
+            return await _given(asking)
+        finally:
+            for task in (asking, gone):
+                task.cancel()
+            await asyncio.gather(asking, gone, return_exceptions=True)
 
 
-async def _recorded(run: Shelved) -> Path:
-    return run.recording
+async def _given(asking: Awaitable[tuple[dict[str, Any], bytes]]) -> tuple[dict[str, Any], bytes]:
+    """An answer; `Refused` with its sentence, or `Lost` if it was not foreseen, for an error."""
+    header, packet = await asking
+    if header["kind"] == "error":
+        raise (Refused if header.get("foreseen", True) else Lost)(header["error"])
+    return header, packet
 
 
-def _archive(folder: Path, file: Path) -> None:
-    """A folder as a zip file; what it holds is compressed already."""
-    part = file.with_suffix(".part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(folder.rglob("*")):
-            archive.write(path, Path("run") / path.relative_to(folder))
-    part.replace(file)
+async def _gone(request: Request) -> None:
+    """Return once the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -252,23 +257,10 @@ async def _body(request: Request) -> dict[str, Any]:
     return tree
 
 
-def _packet(content: bytes) -> Response:
-    return Response(content, media_type="application/octet-stream")
-
-
-def _think_ahead(spec: dict[str, Any]) -> None:
-    from metastable.explorer.recording import first_frame
-    from metastable.explorer.theory import predict_experiment
-
-    experiment = read_experiment(spec, Limits())
-    predict_experiment(experiment)
-    first_frame(experiment)
-
-
 async def _tell(request: Request, error: Exception) -> Response:
     """Every refusal as one sentence."""
     if isinstance(error, HTTPException):
         return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"error": "The request was too long."}, 413)
-    return JSONResponse({"error": str(error)}, 503 if isinstance(error, Busy) else 400)
+    return JSONResponse({"error": str(error)}, STATUS.get(type(error), 400))

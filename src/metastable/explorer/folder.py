@@ -113,9 +113,9 @@ class Folder:
         """The experiment of a cell, by its place in the maps of `sweep`."""
         import numpy as np
 
-        from metastable.spec.sweep import canonical
         from metastable.sweep.cells import _seeded
         from metastable.sweep.plan import plan_sweep
+        from metastable.sweep.spec import canonical
         from metastable.sweep.status import open_sweep
         from metastable.sweep.store import kept_sweep
 

@@ -9,11 +9,8 @@ from typing import Any
 
 from metastable import results
 from metastable.comparison import compare
-from metastable.fields.build import build_field
 from metastable.flows import Trajectory
-from metastable.manifest import write_manifest
-from metastable.observe.summary import summarize
-from metastable.spec import Experiment, load_experiment
+from metastable.flows.spec import Experiment, load_experiment
 
 __all__ = ["complete", "store", "verdicts"]
 
@@ -53,14 +50,9 @@ def store(folder: Path, experiment: Experiment, run: Trajectory, started: dateti
 def complete(folder: Path) -> None:
     """Add the manifest to what `store` wrote: now `metastable compare` accepts the folder."""
     experiment = load_experiment(folder / results.SPEC, {})
-    run = Trajectory.load(folder / results.FRAMES)
-    run = dataclasses.replace(run, field=build_field(experiment.field, run.frames[0].dim))
-    seed = getattr(experiment.measure, "seed", None)
-    summary = summarize(run, experiment.flow.seed if seed is None else seed)
-    summary |= {"horizon": experiment.flow.horizon, "out": None}
-    described = experiment.model_dump(mode="json", exclude_none=True)
+    run = results.load_frames(folder, experiment)
     started = datetime.fromisoformat((folder.parent / STARTED).read_text())
-    write_manifest(folder, described, experiment.digest, started, run.outcome, summary)
+    results.keep_manifest(folder, experiment, run, started)
 
 
 def _thinned(run: Trajectory, most: int) -> Trajectory:

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from metastable.complaints import one_line
-from metastable.spec import Experiment
-from metastable.spec.measures import Densities
-from metastable.toml import to_toml
+from metastable.core.errors import one_line
+from metastable.core.toml import to_toml
+from metastable.flows.spec import Experiment
+from metastable.measures.spec import Densities
 
 __all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
 
@@ -29,6 +29,7 @@ class Limits:
     - `work`: tokens² · dim · heads, of fields that no fast sum serves.
     - `kept`: tokens · frames of one run.
     - `runs`: computed at the same time; `messages`: a second from one page; `message`: its bytes.
+    - `thinking`: seconds for the answer to one question.
     """
 
     tokens: int = 20_000
@@ -43,6 +44,7 @@ class Limits:
     connections: int = 64
     messages: int = 240
     message: int = 2_000_000
+    thinking: float = 20.0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,7 +54,7 @@ def read_experiment(tree: Any, limits: Limits) -> Experiment:
     """An experiment from what a page sent, within the limits; `Refused` says what is wrong."""
     if not isinstance(tree, dict):
         raise Refused(f"spec must be an object; got {type(tree).__name__}.")
-    _check_numbers(tree)
+    _check_leaves(tree)
     tree = _with_seeds(tree)
     for section, kind in (("measure", "uniform"), ("field", "self_attention")):
         if isinstance(tree.get(section), dict):
@@ -144,15 +146,27 @@ def _tables(node: Any) -> Iterator[dict[str, Any]]:
             yield from _tables(child)
 
 
-def _check_numbers(node: Any, depth: int = 0) -> None:
-    """No number that JSON in a browser could not carry back, and no tree without a bottom."""
+def _check_leaves(node: Any, depth: int = 0) -> None:
+    """No number or text that JSON could not carry back, and no tree without a bottom."""
     if depth > 12:
         raise Refused("spec must not be nested deeper than 12; flatten it.")
     if isinstance(node, dict | list):
-        for child in node.values() if isinstance(node, dict) else node:
-            _check_numbers(child, depth + 1)
+        for child in [*node, *node.values()] if isinstance(node, dict) else node:
+            _check_leaves(child, depth + 1)
     elif isinstance(node, int | float) and not isinstance(node, bool):
         whole = isinstance(node, int)
         if abs(node) > 2**53 if whole else not math.isfinite(node):
             shown = f"one of {node.bit_length()} bits" if whole else str(node)
             raise Refused(f"numbers must be finite, and integers below 2^53; got {shown}.")
+    elif isinstance(node, str) and not _is_text(node):
+        raise Refused(
+            f"text must be Unicode without lone surrogates; got {ascii(node)[:60]}: remove them."
+        )
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

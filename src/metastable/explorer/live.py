@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.schedule import jumps
@@ -24,13 +26,11 @@ from metastable.flows.build import _stepper, build_start, run_experiment
 from metastable.flows.diffusion import Diffusive
 from metastable.flows.mergers import Mergers
 from metastable.flows.particles import Deterministic, _sum_for, frame_times
+from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 from metastable.flows.staircase import Climb, Merge, _check_horizon, _checked_field
 from metastable.flows.steppers import Adaptive, Geodesic
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.spec import Experiment
-from metastable.spec.flow import HardmaxSpec, LayersSpec, MergingSpec
 
 __all__ = ["Live", "Moment", "bare_points", "log_frames", "moments_of"]
 

@@ -9,20 +9,30 @@ import signal
 import struct
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from metastable.explorer.packet import header_of
 
-__all__ = ["Busy", "Pool", "Worker"]
+__all__ = ["Busy", "Late", "Lost", "Pool", "Worker"]
 
 GRACE = 5.0  # seconds for a dropped run to let go before its process is ended
-SERVED = 100  # runs after which a process is replaced, and with it all it has compiled
+SERVED = 1000  # jobs after which a process is replaced
+HELD = 2**30  # bytes after a job, and after it has let go of what it compiled; above, the same
 MOST = 256 * 2**20  # bytes of one packet
 
 
 class Busy(Exception):
     """All places are taken."""
+
+
+class Late(Exception):
+    """An answer took longer than allowed; the process that sought it was ended."""
+
+
+class Lost(Exception):
+    """The process ended before it answered."""
 
 
 class Worker:
@@ -31,10 +41,15 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process):
         self.process = process
         self.served = 0
+        self.killed = False
+        self.memory = 0  # bytes it held after its last job
 
     @classmethod
-    async def start(cls, cache: Path) -> Worker:
-        """A new process, once it has loaded what runs need; code compiled before is in `cache`."""
+    async def launch(cls, cache: Path, name: str) -> Worker:
+        """A new process; `ready` waits until it can compute. `name` shows in lists of processes.
+
+        What it compiles is kept in the folder `cache`, for the next one.
+        """
         environment = {
             **os.environ,
             "JAX_COMPILATION_CACHE_DIR": str(cache),
@@ -45,19 +60,18 @@ class Worker:
             sys.executable,
             "-m",
             "metastable.explorer.worker",
+            name,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=2**16,
             env=environment,
             start_new_session=True,  # Ctrl-C belongs to the server, which tells its workers
         )
-        worker = cls(process)
-        try:
-            await worker.receive()
-        except BaseException:
-            await worker.end()
-            raise
-        return worker
+        return cls(process)
+
+    async def ready(self) -> None:
+        """Wait until the process has loaded what jobs need."""
+        await self.receive()
 
     async def begin(self, job: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -72,31 +86,54 @@ class Worker:
         if length > MOST:
             raise ConnectionError("a packet of impossible length")
         packet = await self.process.stdout.readexactly(length)
-        return header_of(packet), packet
+        header = header_of(packet)
+        if header["kind"] == "free":
+            self.memory = header["memory"]
+        return header, packet
 
     def tell(self, what: signal.Signals) -> None:
-        if self.alive:
+        if self.alive and not self.killed:  # the dead would be waited for twice
             self.process.send_signal(what)
 
     @property
     def alive(self) -> bool:
         return self.process.returncode is None
 
+    @property
+    def tired(self) -> bool:
+        """Whether a fresh process should take its place."""
+        return self.served >= SERVED or self.memory > HELD
+
     async def end(self) -> None:
-        if self.alive:
-            self.process.kill()
+        self.tell(signal.SIGKILL)
+        self.killed = True
         await self.process.wait()
 
 
 class Pool:
     """At most `most` workers; one is kept warm while nobody needs it.
 
-    A worker that comes back in the middle of a run is told to drop it; one that does not let go
-    within `GRACE` seconds is ended.
+    - A worker that comes back in the middle of a job is told to drop it; one that does not let go
+      within `GRACE` seconds is ended.
+    - A worker that has served or holds too much is ended when it comes back.
+    - `first`: the jobs that `warm` lets a worker do.
+    - `reluctance`: seconds to wait for a busy worker before another is started, which takes
+      seconds itself; `excuse`: what is said when all stay busy.
     """
 
-    def __init__(self, most: int, cache: Path):
-        self.most, self.cache = most, cache
+    def __init__(
+        self,
+        most: int,
+        cache: Path,
+        *,
+        name: str = "run",
+        first: tuple[dict[str, Any], ...] = (),
+        reluctance: float = 0.0,
+        excuse: str = "The server is busy: ask again.",
+    ):
+        self.most, self.cache, self.name, self.first = most, cache, name, first
+        self.reluctance, self.excuse = reluctance, excuse
+        self.workers: set[Worker] = set()  # every process that lives
         self.idle: list[Worker] = []
         self.busy = 0  # lent, starting, or letting go
         self.soon = 0  # of those, about to be idle
@@ -104,8 +141,8 @@ class Pool:
         self.tasks: set[asyncio.Task[None]] = set()
         self.closing = False
 
-    async def warm(self, spec: dict[str, Any]) -> None:
-        """Have one worker ready that has compiled what an experiment needs.
+    async def warm(self) -> None:
+        """Have one worker ready that has done the first jobs, and so compiled what they need.
 
         Whoever asks for a worker in the meantime waits for this one.
         """
@@ -114,15 +151,44 @@ class Pool:
             worker = await self._start()
             free = False
             try:
-                await worker.begin({"compile": spec})
-                while (await worker.receive())[0]["kind"] != "free":
-                    pass
+                for job in self.first:
+                    await worker.begin(job)
+                    while (await worker.receive())[0]["kind"] != "free":
+                        pass
                 free = True
             finally:
                 self.give_back(worker, free=free)
         finally:
             self.soon -= 1
             self._tell()
+
+    async def ask(self, job: dict[str, Any], seconds: float | None) -> tuple[dict[str, Any], bytes]:
+        """The answer to one job, header and packet.
+
+        Raises `Busy` when no worker becomes free, `Late` when the answer takes more than
+        `seconds`, `Lost` when the process dies. In each case, and when the caller is cancelled,
+        the worker is dropped or ended and its place is free again.
+        """
+        worker = await self.take()
+        answer, free = None, False
+        try:
+            async with asyncio.timeout(seconds):
+                await worker.begin(job)
+                while (received := await worker.receive())[0]["kind"] != "free":
+                    answer = received
+            free = True
+        except TimeoutError:
+            await worker.end()
+            raise Late(
+                f"No answer within {seconds:g} seconds: ask for something smaller."
+            ) from None
+        except (EOFError, ConnectionError):
+            raise Lost("The computation ended unexpectedly: ask again.") from None
+        finally:
+            self.give_back(worker, free=free)
+        if answer is None:
+            raise Lost("The computation gave no answer: ask again.")
+        return answer
 
     async def take(self, patience: float = 60.0) -> Worker:
         """A worker that is ready for a run; `Busy` when none becomes free in time.
@@ -131,13 +197,14 @@ class Pool:
         """
         ready = lambda: self.idle or (self.busy < self.most and not self.soon)
         async with self.changed:
+            if self.busy and self.reluctance:
+                with suppress(TimeoutError):
+                    somebody = self.changed.wait_for(lambda: bool(self.idle) or not self.busy)
+                    await asyncio.wait_for(somebody, self.reluctance)
             try:
                 await asyncio.wait_for(self.changed.wait_for(ready), patience)
             except TimeoutError:
-                raise Busy(
-                    f"{self.most} runs are computed already: wait for one to end, or start the "
-                    "server with more --runs."
-                ) from None
+                raise Busy(self.excuse) from None
             while self.idle:
                 worker = self.idle.pop()
                 if worker.alive:
@@ -154,7 +221,7 @@ class Pool:
     def _start(self) -> Coroutine[Any, Any, Worker]:
         """A new worker; a start that nobody waits for any more still ends among the idle."""
         self.busy += 1
-        starting = asyncio.ensure_future(Worker.start(self.cache))
+        starting = asyncio.ensure_future(self._launch())
 
         async def started() -> Worker:
             try:
@@ -162,16 +229,30 @@ class Pool:
             except asyncio.CancelledError:
                 self._later(self._adopt(starting))
                 raise
-            except BaseException:
+            except BaseException as error:
                 self._leave()
+                if isinstance(error, EOFError | OSError):
+                    raise Busy("No process could be started to compute: ask again.") from None
                 raise
 
         return started()
 
+    async def _launch(self) -> Worker:
+        worker = await Worker.launch(self.cache, self.name)
+        self.workers.add(worker)
+        try:
+            if self.closing:
+                raise EOFError
+            await worker.ready()
+        except BaseException:
+            await self._end(worker)
+            raise
+        return worker
+
     async def _adopt(self, starting: asyncio.Future[Worker]) -> None:
         try:
             worker = await starting
-        except (OSError, EOFError, ConnectionError):
+        except (OSError, EOFError):
             return self._leave()
         self.give_back(worker, free=True)
 
@@ -182,15 +263,19 @@ class Pool:
                 async with asyncio.timeout(GRACE):
                     while (await worker.receive())[0]["kind"] != "free":
                         pass
-            if worker.alive and worker.served < SERVED and not self.idle and not self.closing:
+            if worker.alive and not (worker.tired or self.idle or self.closing):
                 self.idle.append(worker)
             else:
-                await worker.end()
+                await self._end(worker)
         except (TimeoutError, EOFError, ConnectionError):
-            await worker.end()
+            await self._end(worker)
         finally:
             self.soon -= 1
             self._leave()
+
+    async def _end(self, worker: Worker) -> None:
+        await worker.end()
+        self.workers.discard(worker)
 
     def _leave(self) -> None:
         self.busy -= 1
@@ -209,9 +294,10 @@ class Pool:
         task.add_done_callback(self.tasks.discard)
 
     async def close(self) -> None:
-        """End every process; runs still going are dropped."""
+        """End every process at once; jobs still going are lost."""
         self.closing = True
-        while self.tasks:
-            await asyncio.wait(list(self.tasks))
-        while self.idle:
-            await self.idle.pop().end()
+        while self.workers or self.tasks:
+            for worker in list(self.workers):
+                await self._end(worker)
+            if self.tasks:
+                await asyncio.wait(list(self.tasks), timeout=0.1)

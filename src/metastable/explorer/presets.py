@@ -7,8 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
+from metastable.core.spec import Draw
 from metastable.explorer.limits import Limits, read_experiment
-from metastable.spec import fields, flow, measures, values
+from metastable.fields import spec as fields
+from metastable.flows import spec as flow
+from metastable.measures import spec as measures
 
 __all__ = ["CHOICES", "presets"]
 
@@ -25,7 +28,7 @@ CHOICES = {
     "field": _kinds(fields.FieldSpec),
     "placement": list(get_args(fields.BlockSpec.model_fields["placement"].annotation)),
     "stepper": _kinds(flow.Stepper),
-    "matrix": ["identity", "number", "own", *get_args(values.Draw.model_fields["draw"].annotation)],
+    "matrix": ["identity", "number", "own", *get_args(Draw.model_fields["draw"].annotation)],
     "clock": ["linear", "log"],
 }
 

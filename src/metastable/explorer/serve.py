@@ -14,6 +14,7 @@ from urllib.parse import quote
 import uvicorn
 
 from metastable.explorer.app import create_app
+from metastable.explorer.connection import PromptConnection
 from metastable.explorer.guard import hosts_of, is_loopback
 from metastable.explorer.limits import Limits
 
@@ -51,7 +52,8 @@ def serve(
         ws_max_size=limits.message,
         ws_max_queue=64,
         limit_concurrency=4 * limits.connections,
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=1,
+        http=PromptConnection,
         proxy_headers=False,
         server_header=False,
     )

@@ -20,8 +20,29 @@ CREDIT = 4  # frames in flight
 PATIENCE = 900.0  # seconds a run may wait for its page: paused tabs must not hold every worker
 
 
+class Bucket:
+    """An allowance of at most `most`, full at first, that refills at `rate` a second."""
+
+    def __init__(self, most: float, rate: float):
+        self.most, self.rate = most, rate
+        self.left, self.refilled = most, time.monotonic()
+
+    def spend(self) -> bool:
+        """Take one, if there is one left."""
+        now = time.monotonic()
+        self.left = min(self.most, self.left + self.rate * (now - self.refilled))
+        self.refilled = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
 class Session:
     """Reads messages, and has at most one run going.
+
+    A page whose messages are refused time and again (twice `limits.messages`, and then more than a
+    tenth of that a second) is disconnected.
 
     The worker is asked for a frame only when fewer than `CREDIT` are unanswered and the page has
     not paused: a page that stops answering stops the computation. After "stop" the frames on their
@@ -35,7 +56,8 @@ class Session:
         self.room = asyncio.Condition()
         self.running: asyncio.Task[None] | None = None
         self.worker: Worker | None = None
-        self.tokens, self.refilled = float(limits.messages), time.monotonic()
+        self.allowed = Bucket(2.0 * limits.messages, limits.messages)
+        self.forgiven = Bucket(2.0 * limits.messages, 0.1 * limits.messages)
 
     async def serve(self) -> None:
         try:
@@ -44,9 +66,13 @@ class Session:
                 if message["type"] == "websocket.disconnect":
                     return
                 try:
-                    self._spend()
+                    if not self.allowed.spend():
+                        most = self.limits.messages
+                        raise Refused(f"at most {most} messages a second are read; slow down.")
                     await self._heed(_read(message, self.limits.message))
                 except Refused as refused:
+                    if not self.forgiven.spend():
+                        return await self.socket.close(1008, "too many refused messages")
                     await self._say({"type": "error", "error": str(refused)})
         except (WebSocketDisconnect, RuntimeError):
             return
@@ -64,7 +90,7 @@ class Session:
             async with self.room:
                 if self.flight > 0:
                     self.flight -= 1
-                    self.tokens += 1  # an answer that was asked for does not count
+                    self.allowed.left += 1  # an answer that was asked for does not count
                 self.room.notify_all()
         elif kind in ("pause", "resume"):
             async with self.room:
@@ -148,15 +174,6 @@ class Session:
     async def _say(self, message: dict[str, Any]) -> None:
         if self.socket.application_state is WebSocketState.CONNECTED:
             await self.socket.send_text(json.dumps(message, allow_nan=False))
-
-    def _spend(self) -> None:
-        """A bucket of messages that refills at `limits.messages` a second."""
-        now, rate = time.monotonic(), self.limits.messages
-        self.tokens = min(2.0 * rate, self.tokens + rate * (now - self.refilled))
-        self.refilled = now
-        if self.tokens < 1:
-            raise Refused(f"at most {rate} messages a second are read; slow down.")
-        self.tokens -= 1
 
 
 def _read(message: Any, most: int) -> dict[str, Any]:

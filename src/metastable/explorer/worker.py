@@ -1,13 +1,18 @@
-"""The process that computes: one line of JSON in, packets out, run after run.
+"""The process that computes: one line of JSON in, packets out, job after job.
 
-It writes to a pipe. A full pipe stops it, so that a slow reader slows the computation and memory
-stays where it is. SIGINT ends a run and keeps it; SIGUSR1 drops it.
+A job is a run to be watched (`folder`) or a single question (`think`); the packet "free" ends each
+and says how much memory the process holds. It writes to a pipe. A full pipe stops it, so that a
+slow reader slows the computation and memory stays where it is. SIGINT ends a run and keeps it;
+SIGUSR1 drops it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -15,15 +20,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from metastable.explorer.keep import complete, store, verdicts
+from metastable.core.numerics import jax
+from metastable.explorer.answers import answer
+from metastable.explorer.keep import store, verdicts
 from metastable.explorer.limits import spec_for_page
 from metastable.explorer.live import Live
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
-from metastable.spec import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["main"]
+
+# Bytes a process may grow by before it lets go of what it compiled: some 8 MB for each new number
+# of tokens placed, 35 MB for each run; the first run compiles 240 MB.
+ROOM = {"think": 192 * 2**20, "run": 384 * 2**20}
 
 
 class Dropped(Exception):
@@ -60,6 +71,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not end up between packets
     signals = Signals()
+    most = _memory() + ROOM[sys.argv[1]]
     _send(out, pack({"kind": "ready"}))
     for line in sys.stdin:
         signals.clear()
@@ -68,7 +80,7 @@ def main() -> None:
         except ValueError:
             # A signal for the run before can cut the line short: the page is told to ask again.
             _send(out, pack({"kind": "error", "error": "The request was lost: start again."}))
-            _send(out, pack({"kind": "free"}))
+            _free(out, most)
             continue
         try:
             _serve(job, out, signals)
@@ -80,19 +92,17 @@ def main() -> None:
             signals.at_once = False
             # The folder of a run that nobody watches goes before the run hears of it.
             if "folder" not in job or Path(job["folder"]).is_dir():
-                _send(out, pack({"kind": "error", "error": _sentence(error)}))
-        _send(out, pack({"kind": "free"}))
+                _send(out, pack({"kind": "error", **_sentence(error, "folder" in job)}))
+        _free(out, most)
 
 
 def _serve(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
     if "folder" in job:
         return _run(job, out, signals)
     signals.at_once = True
-    if "complete" in job:
-        complete(Path(job["complete"]))
-    else:
-        _compile(job["compile"])
+    packet = answer(job)
     signals.at_once = False
+    _send(out, packet)
 
 
 def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
@@ -145,23 +155,39 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
         emit(pack({"kind": "end", "outcome": outcome, "verdicts": rows, "note": note}))
 
 
-def _compile(spec: dict[str, Any]) -> None:
-    """Run an experiment as far as its first motion: what had to be compiled stays compiled."""
-    live = Live(Experiment.model_validate(spec))
-    scene = Scene(live.field)
-    for _, moment in zip(range(2), live.moments(), strict=False):
-        scene.sum = live.sum
-        scene.packet(moment, full=True)
-
-
-def _sentence(error: Exception) -> str:
-    """An error for the one who watches; what was not foreseen goes to the server's log."""
+def _sentence(error: Exception, run: bool) -> dict[str, Any]:
+    """An error for the one who asked, `foreseen` or not; the latter goes to the server's log."""
+    what = "run" if run else "answer"
     if isinstance(error, ValueError):
-        return " ".join(str(error).split("\n---")[0].split())
-    if isinstance(error, MemoryError):
-        return "The run needs more memory than there is: ask for fewer tokens or frames."
+        return {"error": " ".join(str(error).split("\n---")[0].split()), "foreseen": True}
+    if isinstance(error, MemoryError | OverflowError):
+        said = f"The {what} needs more memory than there is: ask for fewer tokens or frames."
+        return {"error": said, "foreseen": True}
     traceback.print_exc()
-    return "The run failed inside the solver: change its parameters."
+    said = "The run failed inside the solver: change its parameters."
+    return {"error": said if run else "No answer: this failed inside.", "foreseen": False}
+
+
+def _free(out: BinaryIO, most: int) -> None:
+    """End a job; a process that holds more than `most` bytes first lets go of what it compiled."""
+    if _memory() > most:
+        jax.clear_caches()
+        gc.collect()
+        # Freed pages stay with the process unless the C library is asked for them.
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+    _send(out, pack({"kind": "free", "memory": _memory()}))
+
+
+def _memory() -> int:
+    """Bytes this process holds; where the system does not tell, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else 1024 * most
 
 
 def _send(out: BinaryIO, packet: bytes) -> None:

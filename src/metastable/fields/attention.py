@@ -8,12 +8,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.fields.field import Field, Places, show
 from metastable.fields.position import Causal, Rope
 from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["SelfAttention", "act", "describe", "inverse_temperature", "logits", "matrix"]
 
@@ -32,6 +32,8 @@ class SelfAttention(Field):
       as such. Query and key may be (p, d); value must be (d, d) unless an output matrix follows.
     - `causal`: token i sees the tokens of time ≤ its own; USA then sums over those only.
     - `position`: `Rope`, `Alibi`, `Window`, or several of them, acting on the logits.
+
+    USA loses digits of the velocity between nearly opposite tokens; `velocity` says how many.
 
     Good values: on the circle β = 5 gives about 3 first clusters, β = 9 gives 4.
 

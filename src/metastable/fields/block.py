@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.attention import act, matrix
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
+from metastable.geometry.sphere import project
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
-from metastable.sphere import project
 
 __all__ = [
     "NGPT",

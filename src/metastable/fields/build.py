@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from metastable import fields
-from metastable.numerics import jax, jnp
-from metastable.spec import fields as spec
-from metastable.spec.values import Draw
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.core.spec import Draw
+from metastable.fields import spec as spec
 
 __all__ = ["build_field"]
 
@@ -39,7 +40,8 @@ def _operator(described: Any, dim: int) -> Any:
                 f"a matrix of shape {array.shape} cannot act on tokens of dimension {dim}."
             )
         return array
-    entries = jax.random.normal(jax.random.key(described.seed), (dim, dim)) / jnp.sqrt(dim)
+    key = jax.random.key(checks.seed(described.seed))
+    entries = jax.random.normal(key, (dim, dim)) / jnp.sqrt(dim)
     if described.draw == "symmetric":
         entries = (entries + entries.T) / jnp.sqrt(2.0)
     elif described.draw == "orthogonal":

@@ -10,13 +10,15 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
-from metastable.fields.sums import Dense, Sum
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.fields.sums import Dense, Sum, choose_sum
+from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
-from metastable.sphere import project, retract
 
 __all__ = ["Field", "Places", "Superposition", "show"]
+
+_MANY = 1024  # tokens; below, to choose a sum costs more than the dense one
 
 
 class Places(eqx.Module):
@@ -54,13 +56,28 @@ class Field(eqx.Module):
         `at` is None (own tokens), an array (m, d) of points of the same space, or `Points` when
         the field is causal and needs the times of the places. On the sphere the result is tangent.
 
+        `sum` is how the mean over tokens is evaluated. By default the dense sum; at a thousand
+        tokens and more, at their own places, the cheapest that reaches a relative error of 1e−12
+        (`choose_sum`), as `flow` chooses it. Inside `jit`, `grad` and `vmap` always the dense sum.
+
+        Projection cancels digits where the vector before it is much longer than the velocity. The
+        worst case is USA between nearly opposite tokens, e^β against e^{−β}: at β = 9 a pair 0.1
+        from antipodal has a relative error of 3e−8, 1e−5 from antipodal 5e−4. Runs that merge
+        tokens sum differences instead, which keeps the digits.
+
         >>> import metastable as ms
         >>> pair = ms.Points([[1.0, 0.0], [0.0, 1.0]])
         >>> ms.SelfAttention(beta=0.0).velocity(pair).tolist()
         [[0.0, 0.5], [0.5, 0.0]]
         """
-        sum = Dense() if sum is None else sum
-        return _velocity(self, measure, _places(measure, at), jnp.asarray(t, jnp.float64), sum)
+        places, t = _places(measure, at), jnp.asarray(t, jnp.float64)
+        many = places.own and measure.count >= _MANY
+        if sum is None and many and not is_traced(self, measure, t):
+            fast = _velocity(self, measure, places, t, choose_sum(measure, self, 1e-12))
+            # A token that sees less mass than the error of a fast sum gets NaN from it.
+            if is_traced(fast) or bool(jnp.isfinite(fast).all()):
+                return fast
+        return _velocity(self, measure, places, t, Dense() if sum is None else sum)
 
     def __add__(self, other: Field) -> Superposition:
         return Superposition((self, other))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.field import Field, Places, Superposition
 from metastable.fields.schedule import Schedule
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 __all__ = ["Noise", "diffusion"]
+
+LEAST = float(np.finfo(np.float64).tiny)
 
 
 class Noise(Field):
@@ -29,9 +32,13 @@ class Noise(Field):
     kappa: Float[Array, ""]
 
     def __init__(self, kappa: Any):
-        self.kappa = jnp.asarray(
-            checks.positive("kappa", kappa, "Leave Noise out for none."), jnp.float64
-        )
+        checks.positive("kappa", kappa, "Leave Noise out for none.")
+        if not is_traced(kappa) and float(kappa) < LEAST:
+            raise ValueError(
+                f"kappa must be at least {LEAST:.2g}, or 1/kappa is no finite number; got "
+                f"{float(kappa):g}: take weaker noise, that is a larger kappa."
+            )
+        self.kappa = jnp.asarray(kappa, jnp.float64)
 
     @property
     def clock(self) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Dense, Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 __all__ = ["Krause", "Kuramoto", "Potential"]
 

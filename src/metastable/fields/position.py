@@ -5,9 +5,9 @@ from __future__ import annotations
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields.sums import Bias
-from metastable.numerics import jnp
 
 __all__ = ["Alibi", "Causal", "Rope", "Window"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields.attention import SelfAttention, act, logits
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 __all__ = ["Rescaled"]
 

@@ -9,12 +9,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.block import Mix
 from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["Schedule", "jumps"]
 

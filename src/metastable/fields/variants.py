@@ -8,13 +8,13 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields.attention import act, describe, inverse_temperature, logits, matrix
 from metastable.fields.field import Field, Places
 from metastable.fields.position import Causal
 from metastable.fields.sums import Kernel, Sum
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 __all__ = ["L2Attention", "SinkhornAttention"]
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import L2Attention, MultiHead, Schedule, SelfAttention, SinkhornAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Field, Superposition
-from metastable.numerics import jax, jnp
 
 __all__ = ["Affine", "affine_velocity"]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.measures import Points
-from metastable.numerics import jnp
 
 __all__ = ["Album", "Frame"]
 

@@ -19,14 +19,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Places
 from metastable.fields.sums import Sum
 from metastable.flows.steppers import Adaptive
+from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import project, retract
 
 __all__ = ["Motion", "Pace", "State", "advance"]
 

@@ -9,17 +9,18 @@ from typing import Any
 import diffrax
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.flows.meanfield import mean_field
 from metastable.flows.particles import flow_points, frame_times
-from metastable.flows.progress import Bar
 from metastable.flows.resolved import solve, tail_grows
-from metastable.flows.steppers import Adaptive, Fixed, evaluations_per_step
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.steppers import Adaptive, Fixed, check_steps, evaluations_per_step
+from metastable.flows.trajectory import Trajectory
 from metastable.measures.density import MOST, MOST_ZONAL, Density
 from metastable.measures.spectral import basis_for
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["Resolution", "flow_density"]
 
@@ -134,6 +135,8 @@ class _Solve:
             pair = diffrax.Tsit5() if noisy else diffrax.Dopri8()
             stepper = Adaptive(1e-10, 1e-10, solver=pair)
         _check_stepper(stepper, noisy)
+        if isinstance(stepper, Fixed):
+            check_steps(horizon, stepper.step, stepper.max_steps)
         self.stepper = stepper
         c = np.asarray(measure.resized(self.degree).coefficients)
         self.state = np.asarray(self.equation.basis.to_real(jnp.asarray(c)))

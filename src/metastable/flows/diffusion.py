@@ -7,13 +7,14 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
 from metastable.flows.segments import Job, Segment
+from metastable.flows.steppers import check_steps
+from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import exponential, project, retract
 
 __all__ = ["Diffusive"]
 
@@ -30,6 +31,7 @@ class Diffusive(Job):
     sum: Sum
     step: Float[Array, ""]
     seed: Int[Array, ""]
+    max_steps: int = eqx.field(static=True, default=100_000_000)
 
     @property
     def name(self) -> str:
@@ -37,13 +39,14 @@ class Diffusive(Job):
 
     @property
     def limit(self) -> int:
-        return 10**12
+        return self.max_steps
 
     @property
     def grid(self) -> None:
         return None  # the steps between two frames are equal, whatever the segments
 
     def start(self, horizon: float) -> tuple[Array, Array]:
+        check_steps(horizon, self.step, self.limit)
         return self.measure.points, jnp.asarray(0)
 
     def segment(self, carry: tuple[Array, Array], t0: Any, ts: Array) -> Segment:

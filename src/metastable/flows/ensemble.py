@@ -24,10 +24,10 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
+from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract, uniform_points
 
 __all__ = [
     "Angles",

@@ -9,7 +9,7 @@ import diffrax
 import numpy as np
 from jaxtyping import Array
 
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 __all__ = ["Courant", "Exponential", "imaginary_reach"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, overload
 
-from metastable import checks
+from metastable.core import checks
 from metastable.fields import Field
 from metastable.fields.sums import Sum
 from metastable.flows.density import Resolution, flow_density

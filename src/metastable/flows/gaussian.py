@@ -10,16 +10,17 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.fields.schedule import jumps
 from metastable.flows.affine import affine_velocity
 from metastable.flows.particles import frame_times
-from metastable.flows.progress import Bar
-from metastable.flows.steppers import Adaptive, Fixed, evaluations_per_step
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.steppers import Adaptive, Fixed, check_steps, evaluations_per_step
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Gaussian
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["flow_gaussian"]
 
@@ -64,6 +65,8 @@ def flow_gaussian(
     checks.positive("horizon", horizon)
     stepper = _default(measure) if stepper is None else stepper
     checks.instance("stepper", stepper, (Adaptive, Fixed), "Adaptive(...) or Fixed(...)")
+    if isinstance(stepper, Fixed):
+        check_steps(float(horizon), stepper.step, stepper.max_steps)
     times = frame_times(frames, float(horizon))
     checks.fits_memory(
         f"keeping {times.size} covariances of dimension {measure.dim}",

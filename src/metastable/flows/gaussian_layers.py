@@ -9,13 +9,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.flows.affine import affine_velocity
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Gaussian
-from metastable.numerics import jnp
 
 __all__ = ["gaussian_layers", "layer_map"]
 

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced
+from metastable.core.outcome import Outcome
 from metastable.fields import Field, SelfAttention
 from metastable.flows.album import Album
 from metastable.flows.mergers import Ledger
 from metastable.flows.pursuit import pursue
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import is_traced
 
 __all__ = ["hardmax"]
 

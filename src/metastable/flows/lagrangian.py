@@ -9,14 +9,15 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.flows.meanfield import MeanField, mean_field
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
 from metastable.measures.density import Density
-from metastable.numerics import jnp
-from metastable.sphere import retract
 
 __all__ = ["density_velocity", "push"]
 

@@ -9,17 +9,21 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.field import Places
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense, Sum
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.segments import count_whole
+from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
-from metastable.sphere import retract
 
 __all__ = ["layers"]
+
+DEEPEST = 100_000_000
 
 
 def layers(
@@ -42,7 +46,11 @@ def layers(
     >>> len(run.frames), run.clock
     (7, 'SA')
     """
-    checks.integer("depth", depth, 1)
+    if checks.integer("depth", depth, 1) > DEEPEST:
+        raise ValueError(
+            f"depth must be at most {DEEPEST} layers; got {float(depth):.3g}: take fewer, or a "
+            "longer step."
+        )
     checks.positive("step", step)
     if is_traced(diffusion(field)) or float(diffusion(field)) > 0:
         raise ValueError("layers cannot carry noise; this field holds Noise: use flow(...).")
@@ -60,8 +68,7 @@ def layers(
     states = _apply(measure, field, sum, step, depth, stride)
     outcome, statistics = Outcome.done(), {}
     if not is_traced(states):
-        finite = np.isfinite(np.asarray(states)).all(axis=(1, 2))
-        reached = int(finite.cumprod().sum())
+        reached = count_whole(np.asarray(states), measure.on_sphere)
         if reached < indices.size:
             indices, states = indices[:reached], states[:reached]
             outcome = Outcome.blow_up(float(indices[-1] * step))

@@ -17,6 +17,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jnp
 from metastable.fields import (
     Field,
     Kuramoto,
@@ -33,7 +34,6 @@ from metastable.measures.spectral.kernels import (
     log_mean_exponential,
     potential_kernel,
 )
-from metastable.numerics import jnp
 
 __all__ = ["Head", "MeanField", "mean_field"]
 

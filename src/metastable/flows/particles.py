@@ -11,18 +11,25 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum, check_sum, choose_sum
 from metastable.flows.diffusion import Diffusive
 from metastable.flows.segments import Job, Segment, drive
 from metastable.flows.staircase import Merge, staircase
-from metastable.flows.steppers import Adaptive, Fixed, Geodesic, Retracted, evaluations_per_step
+from metastable.flows.steppers import (
+    Adaptive,
+    Fixed,
+    Geodesic,
+    Retracted,
+    check_steps,
+    evaluations_per_step,
+)
 from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
-from metastable.sphere import retract
 
 __all__ = ["flow_points", "frame_times"]
 
@@ -69,7 +76,7 @@ def flow_points(
         raise ValueError(f"stepper must be {need} for this field; got {type(stepper).__name__}.")
     if isinstance(stepper, Geodesic):
         step = jnp.asarray(stepper.resolve(measure, field, sum))
-        job = Diffusive(measure, field, sum, step, jnp.asarray(seed))
+        job = Diffusive(measure, field, sum, step, jnp.asarray(seed), stepper.max_steps)
     else:
         job = Deterministic(measure, field, sum, stepper)
     run = drive(job, times, progress, checkpoint)
@@ -156,6 +163,7 @@ class Deterministic(Job):
     def start(self, horizon: float) -> tuple[Array, Array]:
         if isinstance(self.stepper, Fixed):
             step = self.stepper.step
+            check_steps(horizon, step, self.stepper.max_steps)
         elif is_traced(self):
             step = 1e-3 * horizon
         else:

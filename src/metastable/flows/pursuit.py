@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from metastable.core.numerics import jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field, Rescaled
 from metastable.fields.attention import act
 from metastable.flows.album import Album
 from metastable.flows.mergers import Ledger
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import jnp
 
 __all__ = ["pursue"]
 

@@ -8,11 +8,11 @@ import diffrax
 import equinox as eqx
 from jaxtyping import Array
 
+from metastable.core.numerics import jnp
 from metastable.flows.exponential import Courant, Exponential, imaginary_reach
 from metastable.flows.meanfield import MeanField
 from metastable.flows.steppers import Adaptive, Fixed
 from metastable.measures.spectral import Basis
-from metastable.numerics import jnp
 
 __all__ = ["Part", "solve", "tail_grows"]
 

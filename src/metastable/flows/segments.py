@@ -10,16 +10,17 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.fields.schedule import jumps
 from metastable.fields.sums import Sum
-from metastable.flows.checkpoint import Checkpoint
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
-__all__ = ["Job", "Segment", "drive"]
+__all__ = ["Job", "Segment", "count_whole", "drive"]
 
 LOOKS = 24  # how many times, at least, Python looks up from the compiled solve of a run
 
@@ -44,6 +45,11 @@ class Job(eqx.Module):
 
     @property
     @abstractmethod
+    def limit(self) -> int:
+        """The most steps a run may try."""
+
+    @property
+    @abstractmethod
     def grid(self) -> float | None:
         """The equal steps a segment must hold a whole number of; None where steps are free."""
 
@@ -51,11 +57,6 @@ class Job(eqx.Module):
     @abstractmethod
     def name(self) -> str:
         """How the result names the stepper."""
-
-    @property
-    @abstractmethod
-    def limit(self) -> int:
-        """The most steps a run may try."""
 
     @abstractmethod
     def start(self, horizon: float) -> Any:
@@ -100,8 +101,7 @@ def drive(job: Job, times: np.ndarray, progress: bool | None, checkpoint: Any) -
             for k in range(int(state["done"]), len(plan)):
                 t0, ts, wanted = plan[k]
                 part = jax.tree.map(np.asarray, _compiled(job, state["carry"], t0, ts))
-                finite = np.isfinite(part.frames[:wanted]).all(axis=(1, 2))
-                reached = int(finite.cumprod().sum())
+                reached = count_whole(part.frames[:wanted], job.measure.on_sphere)
                 state = {
                     "frames": np.concatenate([state["frames"], part.frames[:reached]]),
                     "done": np.asarray(k + 1),
@@ -160,6 +160,19 @@ def _plan(
         (jnp.asarray(a), jnp.asarray(report), w.size)
         for a, report, w in zip(starts, reports, wanted, strict=True)
     ]
+
+
+def count_whole(frames: np.ndarray, on_sphere: bool) -> int:
+    """How many frames (k, n, d) there are before the first that is not finite or off the sphere.
+
+    A vector too long to be squared has an infinite norm, and its retraction is 0: finite, and lost.
+    """
+    whole = np.isfinite(frames).all(axis=(1, 2))
+    if on_sphere:
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(np.linalg.norm(frames, axis=-1) - 1)
+        whole &= (off < 1e-3).all(axis=1)  # rounding, in single precision too, is far below
+    return int(whole.cumprod().sum())
 
 
 def _assemble(

@@ -10,7 +10,10 @@ import diffrax
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.fields import Field, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.sums import Dense, Sum
@@ -18,11 +21,9 @@ from metastable.flows.album import Album
 from metastable.flows.arclength import Motion, Pace, State, advance
 from metastable.flows.collapse import find_collapsed, merge_collapsed
 from metastable.flows.mergers import Ledger, log_difference
-from metastable.flows.progress import Bar
 from metastable.flows.steppers import Adaptive, evaluations_per_step
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["Merge", "staircase"]
 

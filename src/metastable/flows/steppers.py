@@ -7,15 +7,24 @@ from typing import Any
 import diffrax
 import equinox as eqx
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
-from metastable.sphere import retract
 
-__all__ = ["Adaptive", "Fixed", "Geodesic", "Retracted", "evaluations_per_step"]
+__all__ = [
+    "Adaptive",
+    "Fixed",
+    "Geodesic",
+    "Retracted",
+    "check_steps",
+    "evaluations_per_step",
+]
+
+_SHORTEST = 1e-307  # of a step; times divided by a shorter one overflow
 
 
 class Adaptive(eqx.Module):
@@ -54,6 +63,7 @@ class Fixed(eqx.Module):
 
     def __check_init__(self) -> None:
         checks.positive("step", self.step)
+        checks.integer("max_steps", self.max_steps, 1)
 
     @property
     def name(self) -> str:
@@ -69,14 +79,17 @@ class Geodesic(eqx.Module):
 
     On the sphere a Brownian step follows the geodesic of a Gaussian tangent vector, which is exact
     on the circle and of weak order 1 elsewhere; the drift step is the explicit midpoint rule.
-    `step=None` takes 2 % of the fastest time scale among drift and diffusion.
+    `step=None` takes 2 % of the fastest time scale among drift and diffusion. A run that would
+    need more than `max_steps` is refused.
     """
 
     step: float | None = eqx.field(static=True, default=None)
+    max_steps: int = eqx.field(static=True, default=100_000_000)
 
     def __check_init__(self) -> None:
         if self.step is not None:
             checks.positive("step", self.step)
+        checks.integer("max_steps", self.max_steps, 1)
 
     def resolve(self, measure: Points, field: Field, sum: Sum) -> float:
         """The length of a step for this measure and field."""
@@ -90,7 +103,13 @@ class Geodesic(eqx.Module):
         velocity = lambda points: field.velocity(measure.at(points), sum=sum)
         change = jax.jvp(velocity, (cluster,), (nudge,))[1]
         stiffness = float(jnp.linalg.norm(change) / jnp.linalg.norm(nudge))
-        return 0.02 / max(1.0, stiffness, float(diffusion(field)) * max(measure.dim - 1, 1))
+        step = 0.02 / max(1.0, stiffness, float(diffusion(field)) * max(measure.dim - 1, 1))
+        if step < _SHORTEST:
+            raise ValueError(
+                f"the field must change at a finite rate next to a cluster; got a time scale of "
+                f"{50 * step:.2g}: scale down its matrices or its noise."
+            )
+        return step
 
 
 class Retracted(diffrax.AbstractWrappedSolver):
@@ -135,6 +154,19 @@ class Retracted(diffrax.AbstractWrappedSolver):
 
     def func(self, terms, t0, y0, args):
         return self.solver.func(terms, t0, y0, args)
+
+
+def check_steps(horizon: float, step: Any, max_steps: int) -> None:
+    """Refuse a horizon of more equal steps than `max_steps`, before the first of them."""
+    if is_traced(step):
+        return
+    steps = horizon / float(step)
+    if steps > max_steps * (1 + 1e-9):
+        raise ValueError(
+            f"horizon must be at most max_steps = {max_steps} steps of {float(step):.3g}; got "
+            f"{horizon:g}, which is {steps:.3g} of them: shorten it, give the stepper a longer "
+            "step or more max_steps, or scale down the field or its noise if they set the step."
+        )
 
 
 def evaluations_per_step(solver: Any) -> int:

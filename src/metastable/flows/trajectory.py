@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,68 +12,22 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from metastable.core.numerics import is_traced
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.flows.mergers import Mergers
 from metastable.measures import Measure
-from metastable.numerics import is_traced
 
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["Outcome", "Trajectory"]
+__all__ = ["Trajectory"]
 
 M = TypeVar("M", bound=Measure)
 
 # The descriptions a run may be read back as, and where each lives: nothing else is ever imported
 # by name from a file.
 _HOMES = {"Points": "points", "Density": "density", "Gaussian": "gaussian"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a run ended: a name for machines, a sentence with the remedy for people."""
-
-    name: str
-    message: str
-
-    @classmethod
-    def done(cls) -> Outcome:
-        return cls("done", "The run reached its horizon.")
-
-    @classmethod
-    def step_limit(cls, t: float, limit: int) -> Outcome:
-        return cls(
-            "step_limit",
-            f"The solver took {limit} steps and stood at t = {t:.6g}. Raise max_steps, loosen the "
-            "tolerance, or shorten the horizon.",
-        )
-
-    @classmethod
-    def blow_up(cls, t: float) -> Outcome:
-        return cls(
-            "blow_up",
-            f"Tokens left the range of floating point after t = {t:.6g}. Shorten the horizon, or "
-            "follow the rescaled tokens with Rescaled(...).",
-        )
-
-    @classmethod
-    def unresolved(cls, t: float, degree: int) -> Outcome:
-        return cls(
-            "unresolved",
-            f"tokens concentrate faster than resolution {degree}; continue with particles from "
-            f"t = {t:.6g}: run.frames[-1].to_points(n), or flow(..., handover=n).",
-        )
-
-    @classmethod
-    def interrupted(cls, t: float) -> Outcome:
-        return cls(
-            "interrupted",
-            f"Interrupted at t = {t:.6g}; the frames so far are kept. Run it again to go on: the "
-            "command line keeps a checkpoint in --out, flow(...) in checkpoint=.",
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.message}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -137,24 +92,45 @@ class Trajectory(Generic[M]):
         path = Path(path)
         if path.exists():
             raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
-        self.to_dataset().to_zarr(path, mode="w-", consolidated=False)
+        with warnings.catch_warnings():
+            # All metadata a second time in the root, which readers such as xarray.open_zarr look
+            # for first and miss with a warning; Zarr warns that its format 3 does not know it yet.
+            warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+            self.to_dataset().to_zarr(path, mode="w-", consolidated=True)
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory[Any]:
-        """Read a trajectory written by `save`."""
-        import xarray
-
+        """Read a trajectory written by `save`; a damaged one is a ValueError."""
         if not Path(path).is_dir():
             raise ValueError(f"path must be a stored trajectory; nothing at {path}.")
+        try:
+            return cls._read(path)
+        except (MemoryError, PermissionError):
+            raise
+        except Exception as error:  # whatever Zarr, its codecs, xarray and numpy make of it
+            raise ValueError(
+                f"{path} is damaged or no stored trajectory ({type(error).__name__}): restore it "
+                "from a copy, or make it again."
+            ) from error
+
+    @classmethod
+    def _read(cls, path: str | Path) -> Trajectory[Any]:
+        import xarray
+
         data = xarray.load_dataset(path, engine="zarr", consolidated=False)
-        frames: list[Any] = [None] * data.sizes["time"]
+        times = data["time"].values
+        if times.size == 0 or np.isnan(times).any():  # what a missing chunk reads as
+            raise ValueError("times are missing")
+        frames: list[Any] = [None] * times.size
         for name in data.attrs["measures"].split():
             kind = getattr(import_module(f"metastable.measures.{_HOMES[name]}"), name)
             read = kind.from_variables(data)
             frames = [old if new is None else new for old, new in zip(frames, read, strict=True)]
+        if any(frame is None for frame in frames):
+            raise ValueError("frames are missing")
         return cls(
-            times=data["time"].values,
+            times=times,
             frames=tuple(frames),
             clock=data.attrs["clock"],
             outcome=Outcome(data.attrs["outcome"], data.attrs["outcome_message"]),

@@ -24,7 +24,7 @@ _LESSONS = {
 
 
 def run_lesson(spec: Any, folder: Path | None = None) -> Lesson:
-    """Carry out a lesson of `metastable.spec.learning`.
+    """Carry out a lesson of `metastable.learn.spec`.
 
     `folder`, which must exist, keeps the checkpoints of its trainings, as many .npz files as it
     likes; carried out again with the same folder, the lesson goes on where it was cut short.

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import optax
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
+from metastable.geometry.sphere import retract, uniform_points
 from metastable.learn.feedforward_map import well_layer
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.observe import kernel_modes
-from metastable.sphere import retract, uniform_points
 
 __all__ = ["Demand", "Heads", "count_clusters", "miss", "success", "train_clusters", "wanted_loss"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.learn.training import Training
 
 __all__ = ["Cut", "unless_cut"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metastable.spec.learning import Digits, Spirals
+from metastable.learn.spec import Digits, Spirals
 
 __all__ = ["Labelled", "draw_data", "draw_spirals", "read_digits"]
 

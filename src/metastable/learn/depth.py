@@ -10,8 +10,8 @@ from typing import Any
 
 import equinox as eqx
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.teacher import Dataset, Layer, Matrices
-from metastable.numerics import jax, jnp
 
 __all__ = ["loss_and_slope", "propagate", "propagate_with_slope"]
 

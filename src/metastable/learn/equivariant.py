@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import SelfAttention
 from metastable.flows import flow
-from metastable.flows.trajectory import Outcome
+from metastable.geometry.sphere import project, retract, uniform_points
 from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.spec import Equivariant
 from metastable.learn.training import Gradient, train
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.spec.learning import Equivariant
-from metastable.sphere import project, retract, uniform_points
 
 __all__ = [
     "TARGETS",

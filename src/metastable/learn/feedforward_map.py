@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import iv
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.core.progress import Bar
 from metastable.fields import FeedForward, Field, SelfAttention
 from metastable.flows.ensemble import Tokens, flow_ensemble
-from metastable.flows.progress import Bar
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.observe import kernel_modes
 
 __all__ = ["FeedForwardMap", "map_feedforward", "spread_of_cluster", "well_layer"]

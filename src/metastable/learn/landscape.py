@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 __all__ = ["Standing", "flattest", "stand"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 
 __all__ = ["Chart", "Curves", "Frames", "Lesson", "at"]
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.learn.depth import loss_and_slope
 from metastable.learn.landscape import flattest, stand
 from metastable.learn.lesson import Curves, Lesson, at
@@ -35,7 +36,6 @@ from metastable.learn.teacher import (
     teach,
 )
 from metastable.learn.training import Gradient, LeastSquares, Training, train
-from metastable.numerics import jax, jnp
 
 __all__ = [
     "OPTIMISERS",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import optax
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax
 from metastable.learn.lesson import Curves, Lesson, at
 from metastable.learn.matrices import gauge_error
 from metastable.learn.scalar import gauss_newton, scalar_loss
@@ -24,7 +25,6 @@ from metastable.learn.teacher import (
 from metastable.learn.tokens import prompt_pairs, sample_covariances, token_loss
 from metastable.learn.training import Gradient, train
 from metastable.measures.gaussian import Gaussian
-from metastable.numerics import jax
 
 __all__ = ["beta_error", "learn_steering", "learn_tokens"]
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.learn.teacher import Dataset, Layer, Matrices, TruncatedLayer
 from metastable.learn.training import Method
-from metastable.numerics import jax, jnp
 
 __all__ = [
     "Epochs",

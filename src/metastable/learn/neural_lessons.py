@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.numerics import jax, jnp
 from metastable.learn.datasets import Labelled, draw_data
 from metastable.learn.lesson import Curves, Frames, Lesson, at
 from metastable.learn.neural_ode import (
@@ -21,10 +22,9 @@ from metastable.learn.neural_ode import (
     trace,
 )
 from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.spec import Classification, DeepLimit, Network
 from metastable.learn.training import Gradient, Training, train, whole
-from metastable.numerics import jax, jnp
 from metastable.observe.neural_collapse import neural_collapse
-from metastable.spec.learning import Classification, DeepLimit, Network
 
 __all__ = ["learn_classes", "learn_deep_limit"]
 

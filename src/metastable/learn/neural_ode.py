@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from jaxtyping import Array, Float
 
-from metastable.numerics import jax, jnp
-from metastable.spec.learning import Network
+from metastable.core.numerics import jax, jnp
+from metastable.learn.spec import Network
 
 __all__ = [
     "Classifier",

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import optax
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.fields.field import Places
 from metastable.fields.sums import Dense
+from metastable.geometry.sphere import retract
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract
 
 __all__ = [
     "Family",

@@ -16,10 +16,10 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.learn.depth import loss_and_slope, propagate
 from metastable.learn.teacher import Dataset, Layer, Matrices, TruncatedLayer
-from metastable.numerics import jax, jnp
 
 __all__ = [
     "Path",

@@ -11,13 +11,13 @@ import numpy as np
 import optimistix
 from jax.flatten_util import ravel_pytree
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import FeedForward, Field, Schedule, SelfAttention
 from metastable.flows import flow
+from metastable.geometry.sphere import retract
 from metastable.learn.training import LeastSquares, Training, train
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract
 
 RIDGE = 1e-2  # keeps the first guess finite where paths nearly meet
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import optax
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Schedule, SelfAttention
 from metastable.flows.affine import affine_velocity
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.flows.trajectory import Trajectory
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures.gaussian import Gaussian
-from metastable.numerics import jax, jnp
 
 __all__ = ["Controls", "Steering", "bures_wasserstein", "steer"]
 

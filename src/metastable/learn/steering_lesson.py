@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.numerics import jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import SelfAttention
-from metastable.flows.trajectory import Outcome
 from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.steering import Plant, Steered, push, steer_tokens
@@ -20,7 +21,6 @@ from metastable.learn.steering_measures import (
     perturbed_errors,
     steer_measure,
 )
-from metastable.numerics import jnp
 
 __all__ = ["learn_steering", "random_tokens"]
 

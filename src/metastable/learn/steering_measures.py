@@ -10,11 +10,11 @@ import numpy as np
 import optax
 from scipy.optimize import linear_sum_assignment
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.sphere import project, retract
 from metastable.learn.steering import Controls, Plant, Steered, push
 from metastable.learn.training import Gradient, Training, train
-from metastable.numerics import jax, jnp
-from metastable.sphere import project, retract
 
 __all__ = [
     "amplification",

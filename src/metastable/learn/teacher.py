@@ -18,8 +18,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
-from metastable.numerics import jax, jnp
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 
 __all__ = [
     "Dataset",

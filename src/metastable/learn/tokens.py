@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.learn.teacher import Dataset, Matrices
-from metastable.numerics import jax, jnp
 
 __all__ = ["attend", "prompt_pairs", "sample_covariances", "token_loss", "token_residuals"]
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
-from metastable.flows.checkpoint import Checkpoint
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome
-from metastable.numerics import jax, jnp
+from metastable.core import checks
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 
 __all__ = ["Gradient", "LeastSquares", "Method", "Training", "train", "whole"]
 
@@ -195,12 +195,12 @@ def train(
     if watch is not None:
         fresh["watched"] = np.zeros((0, len(watch(parameters))))
     state = saved.load(fresh)
-    compiled = traced.lower().compile()
     judge = jax.jit(method.loss)
     held_out = data if validation is None else validation
     outcome = Outcome("done", f"All {steps} steps were taken.")
     with Bar(title, progress) as bar:
         try:
+            compiled = traced.lower().compile()
             while (step := int(state["step"])) < steps:
                 count = min(every - step % every, steps - step)
                 began = time.perf_counter()

@@ -9,14 +9,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, Inexact
 
-from metastable import checks
-from metastable.harmonics import multiplicity
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.geometry.harmonics import multiplicity
 from metastable.measures.measure import Measure, Variables
 from metastable.measures.points import Points
 from metastable.measures.spectral import Basis, basis_for
 from metastable.measures.spectral.kernels import exponential_kernel
 from metastable.measures.spectral.quantiles import places
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["Density", "coefficient_count"]
 
@@ -36,8 +36,8 @@ class Density(Measure):
     - zonal, any dim ≥ 2, with `axis` e: a function of s = ⟨x,e⟩, real f̂_ℓ along √N_ℓ P_ℓ(s), N_ℓ
       the multiplicity of the degree; shape (K + 1,). In dim ≥ 4 every density is zonal.
 
-    Conventions of `metastable.harmonics`. A density must be nonnegative; this is not checked, as
-    coefficients of tokens may dip below zero.
+    Conventions of `metastable.geometry.harmonics`. A density must be nonnegative; this is not
+    checked, as coefficients of tokens may dip below zero.
 
     >>> Density.mode(dim=2, degree=3, amplitude=0.01)
     Density(on the sphere S^1, harmonics to degree 3)

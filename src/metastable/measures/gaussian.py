@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
 from metastable.measures.measure import Measure, Variables
 from metastable.measures.points import Points
-from metastable.numerics import is_traced, jnp
 
 __all__ = ["Gaussian"]
 

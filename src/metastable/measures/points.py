@@ -9,10 +9,10 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jnp
+from metastable.geometry.sphere import retract
 from metastable.measures.measure import Measure, Variables
-from metastable.numerics import is_traced, jnp
-from metastable.sphere import retract
 
 __all__ = ["Points"]
 

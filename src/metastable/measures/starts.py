@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures.points import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract, uniform_points
 
 __all__ = [
     "caps",
@@ -35,7 +35,17 @@ def uniform(tokens: int, dim: int, seed: int = 0) -> Points:
     Points(2000 tokens on the sphere S^1, mass 0.0005 each)
     """
     _check_size(tokens, dim)
-    return Points(uniform_points(_key(seed), tokens, dim))
+    return Points(_uniform(seed, tokens, dim))
+
+
+def _uniform(seed: int, count: int, dim: int) -> np.ndarray:
+    """`uniform_points`, drawn for a power of two of tokens of which the first `count` are taken.
+
+    Each token's numbers depend on its place alone, so that they are the same; and the slow
+    compilation of the generator serves every count up to the next power of two.
+    """
+    padded = 1 << (count - 1).bit_length() if count <= 2**16 else count
+    return np.asarray(uniform_points(_key(seed), padded, dim))[:count]
 
 
 def orthogonal(tokens: int, dim: int, seed: int | None = None) -> Points:
@@ -70,29 +80,35 @@ def von_mises_fisher(tokens: int, centre: Any, concentration: float, seed: int =
 
 
 def _vmf(random: np.random.Generator, count: int, centre: np.ndarray, kappa: float) -> jax.Array:
-    along = _vmf_heights(random, count, centre.size, kappa)
+    below = _vmf_depths(random, count, centre.size, kappa)
     across = random.standard_normal((count, centre.size))
     across -= np.outer(across @ centre, centre)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
-    radius = np.sqrt(np.maximum(1 - along**2, 0))
-    return retract(jnp.asarray(along[:, None] * centre + radius[:, None] * across))
+    radius = np.sqrt(below * (2 - below))
+    return retract(jnp.asarray((1 - below)[:, None] * centre + radius[:, None] * across))
 
 
-def _vmf_heights(random: np.random.Generator, count: int, dim: int, kappa: float) -> np.ndarray:
-    # b is the root of Wood's envelope, written so that nothing cancels as kappa grows.
-    b = (dim - 1) / (2 * kappa + np.hypot(2 * kappa, dim - 1))
-    x0 = (1 - b) / (1 + b)
-    # log(1 - x0^2) = log(4b/(1+b)^2) stays exact where 1 - x0^2 would round to zero.
-    offset = kappa * x0 + (dim - 1) * np.log(4 * b / (1 + b) ** 2)
-    heights = np.empty(0)
-    while heights.size < count:
+def _vmf_depths(random: np.random.Generator, count: int, dim: int, kappa: float) -> np.ndarray:
+    """1 − ⟨x,centre⟩ of `count` tokens, every digit good however large κ is.
+
+    Wood's envelope, written in v = (1 − w)/b: as κ → ∞ both κb → (d−1)/4 and the law of v have a
+    limit, so that nothing cancels and a fixed share of the draws is accepted (at least 0.65).
+    """
+    # Halves keep the sum finite up to the largest float. Beyond 1e300 the law of κ(1 − w) is
+    # that at 1e300 to rounding, and only the scale changes: b must not leave the normal floats.
+    kappa, scale = min(kappa, 1e300), min(1.0, 1e300 / max(kappa, 1e300))
+    b = (dim - 1) / 4 / (kappa / 2 + np.hypot(kappa / 2, (dim - 1) / 4))
+    depths = np.empty(0)
+    while depths.size < count:
         z = random.beta((dim - 1) / 2, (dim - 1) / 2, 2 * count)
-        w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
-        accept = kappa * w + (dim - 1) * np.log1p(-x0 * w) - offset >= np.log(
-            random.uniform(size=2 * count)
+        v = 2 * z / (1 - (1 - b) * z)
+        # log of the density over the envelope, zero at its maximum v = 2/(1 + b).
+        log_share = kappa * b * (2 / (1 + b) - v) + (dim - 1) * np.log(
+            (1 + b) * (2 + (1 - b) * v) / 4
         )
-        heights = np.concatenate([heights, w[accept]])
-    return heights[:count]
+        accept = log_share >= np.log(random.uniform(size=2 * count))
+        depths = np.concatenate([depths, b * v[accept]])
+    return scale * depths[:count]
 
 
 def planted(
@@ -104,7 +120,7 @@ def planted(
     if clusters > tokens:
         raise ValueError(f"clusters must be <= tokens ({tokens}); got {clusters}.")
     checks.nonnegative("concentration", concentration)
-    centres = np.asarray(uniform_points(_key(seed), clusters, dim))
+    centres = _uniform(seed, clusters, dim)
     shares = np.diff(np.linspace(0, tokens, clusters + 1).astype(int))
     # One stream per cluster and seed: neighbouring seeds must not share numbers.
     parts = [

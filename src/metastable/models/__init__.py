@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metastable.core.lazy import lazy
 
 if TYPE_CHECKING:
     from metastable.models.ablate import Ablation as Ablation
@@ -67,24 +68,5 @@ _HOMES = {
     "training": "Recipe train",
     "transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'metastable.models' has no attribute {name!r}")
-    try:
-        module = import_module(f"metastable.models.{_HOME[name]}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("metastable"):
-            raise
-        raise ModuleNotFoundError(
-            f"metastable.models.{name} needs {error.name}: install the extra [models], "
-            "as README says.",
-            name=error.name,
-        ) from None
-    value = getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__, _names = lazy("metastable.models", _HOMES, extra="models")
+__all__ = _names  # pyright: ignore[reportUnsupportedDunderAll]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.network import Network
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
-from metastable.flows import Outcome, Trajectory
+from metastable.core import checks
+from metastable.core.outcome import Outcome
+from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.models.ablate import Ablation
 from metastable.models.anatomy import part_at

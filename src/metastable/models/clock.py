@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from metastable import checks
+from metastable.core import checks
 from metastable.theory.equiangular import equiangular_cosine
 
 __all__ = ["FittedClock", "fit_clock"]

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = ["Beam", "Decoding", "Greedy", "Sample"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.progress import Bar
 from metastable.flows import Trajectory
-from metastable.flows.progress import Bar
 from metastable.measures import Points
 from metastable.models.representation import (
     intrinsic_dimension,
@@ -44,7 +44,7 @@ class Depthwise:
     merges: np.ndarray  # (T,) clusters that became part of another since the state before
     splits: np.ndarray  # (T,)
     effective_rank: np.ndarray  # (T,) of the directions
-    residual: np.ndarray  # (T,)
+    residual: np.ndarray  # (T,) distance from consensus ‖X − 1x̄ᵀ‖/‖X‖
     top_share: np.ndarray  # (T,) of the three most important coordinates
     energy: np.ndarray  # (T, 2) 2βe^{−β}E_β, β = 1 and 5
     chosen: np.ndarray  # (S,) indices of the states below

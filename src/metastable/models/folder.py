@@ -7,6 +7,7 @@ for more than tensors, no model whose weights are incomplete.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def load(source: Any, dtype: str = "float32") -> Network:
 
     A folder holds `config.json` and weights (safetensors, or a pickle of tensors alone), and a
     tokeniser if texts are to be read. `dtype` is the precision it runs in: float32 or float64,
-    whatever precision the file has.
+    whatever precision the file has. A model in memory is left as it is: see `_twin`.
     """
     from metastable.models.gguf import load_gguf
     from metastable.models.pretrained import NAMES, locate
@@ -38,7 +39,7 @@ def load(source: Any, dtype: str = "float32") -> Network:
     if isinstance(source, Network):
         return source
     if isinstance(source, torch.nn.Module):
-        return wrap(source)
+        return wrap(_twin(source))
     if not isinstance(source, str | Path):
         raise ValueError(
             f"model must be a folder, a .gguf file or a model; got {type(source).__name__}."
@@ -53,6 +54,17 @@ def load(source: Any, dtype: str = "float32") -> Network:
             f"model must be a folder, a .gguf file or one of {', '.join(NAMES)}; nothing at {path}."
         )
     return load_folder(path, name, dtype)
+
+
+def _twin(model: torch.nn.Module) -> torch.nn.Module:
+    """The same model with modules, configuration and hooks of its own, and the same tensors.
+
+    Looking at it needs evaluation mode and plain attention, which would stay on the model given.
+    """
+    tensors = [*model.parameters(), *model.buffers()]
+    for module in model.modules():  # and those that a module keeps as plain attributes
+        tensors += [value for value in vars(module).values() if isinstance(value, torch.Tensor)]
+    return copy.deepcopy(model, {id(one): one for one in tensors})  # the memo is not copied
 
 
 def load_folder(folder: Path, name: str, dtype: str = "float32") -> Network:
@@ -70,6 +82,11 @@ def load_folder(folder: Path, name: str, dtype: str = "float32") -> Network:
         known = f"model_type {config.get('model_type')!r} of {folder / 'config.json'}"
         raise ValueError(
             f"architecture must be one that transformers knows; got {known}."
+        ) from None
+    except Exception as error:  # of its own validation
+        text = " ".join(str(error).split())[:160]
+        raise ValueError(
+            f"{folder / 'config.json'} must hold what its model_type asks for; it does not: {text}"
         ) from None
     with quiet():
         try:
@@ -104,8 +121,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
             continue
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError(f"{path} must be JSON; it cannot be read.") from None
+        if not isinstance(told, dict):
+            raise ValueError(
+                f"{path} must hold a JSON object; got {type(told).__name__}: get the file again."
+            )
         if "auto_map" in told:
             raise ValueError(
                 f"model folder must not ask for code of its own to be run; {path} does "
@@ -139,7 +160,13 @@ def _load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     with quiet():
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        try:
+            return AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # of tokenizers or transformers: all bad files
+            text = " ".join(str(error).split())[:160]
+            raise ValueError(f"tokeniser in {folder} must be readable; it is not: {text}") from None
 
 
 @contextlib.contextmanager

@@ -35,12 +35,13 @@ def load_gguf(file: Path, name: str, dtype: str = "float32") -> Network:
     """
     folder = cache_folder() / f"{file.stem}-{sha256(file)[:16]}"
     if not folder.is_dir():
-        print(f"converting {file.name} once, into {folder}", file=sys.stderr)
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=folder.parent, prefix="part-"))
         try:
             _convert(file, part)
             part.replace(folder)  # complete or absent: a reader never sees half of it
+            # Afterwards: a refusal is then one line. Meanwhile a terminal shows a bar of tensors.
+            print(f"converted {file.name} once, into {folder}", file=sys.stderr)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return load_folder(folder, name, dtype)

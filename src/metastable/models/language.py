@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.decoding import Decoding, Greedy
 
 __all__ = ["LanguageModel", "check_ids", "pick", "seeded"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from metastable import checks
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 from metastable.models.tasks import Recall, accuracy
 from metastable.models.training import Recipe, train
 

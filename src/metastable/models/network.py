@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.anatomy import Anatomy, anatomy_of
 from metastable.models.transformer import DecoderOnly, EncoderDecoder
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.flows.progress import Bar
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.particle_fit import (

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from metastable.flows.progress import Bar
+from metastable.core.progress import Bar
 from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.network import Network
 from metastable.models.transformer import Trace

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.network import Network
 from metastable.models.smiles import SmilesTokenizer
 

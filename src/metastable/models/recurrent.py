@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from torch import Tensor, nn
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.language import LanguageModel, seeded
 
 __all__ = ["Recurrent", "RecurrentConfig"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from metastable import checks
+from metastable.core import checks
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.observe.components import components

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.progress import Bar
 from metastable.flows import Trajectory
-from metastable.flows.progress import Bar
 from metastable.models.capture import capture
 from metastable.models.depthwise import Depthwise, choose_states, depthwise
 from metastable.models.folder import load

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.language import LanguageModel
 from metastable.models.transformer import EncoderDecoder
 

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from metastable import checks
-from metastable.flows.checkpoint import Checkpoint
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.progress import Bar
 from metastable.models.language import seeded
 from metastable.models.tasks import Batch, Task, pose
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from metastable import checks
+from metastable.core import checks
 from metastable.models.language import LanguageModel, check_ids, seeded
 
 __all__ = ["DecoderOnly", "EncoderDecoder", "Trace", "TransformerConfig", "sinusoids"]

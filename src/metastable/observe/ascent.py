@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 from metastable.observe.components import components
 from metastable.observe.pairs import over_rows, padded
 

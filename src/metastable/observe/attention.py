@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 
 __all__ = ["attention", "attention_entropy", "attention_rank"]
 

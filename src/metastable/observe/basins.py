@@ -9,13 +9,13 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
+from metastable.geometry.sphere import uniform_points
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.observe.equilibria import RESOLUTION, Equilibrium, Share, check_field, polish
 from metastable.observe.linearization import chart, symmetries, turning, value_and_jacobian
-from metastable.sphere import uniform_points
 
 __all__ = ["find_equilibria", "settle"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
 from metastable.measures import Points
 from metastable.observe.components import components
 from metastable.observe.pairs import carrying

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields import Field
+from metastable.geometry.sphere import angle, retract
 from metastable.measures import Points
-from metastable.numerics import jnp
 from metastable.observe.equilibria import Equilibrium, equilibrium, polish
-from metastable.sphere import angle, retract
 
 __all__ = ["Branch", "follow"]
 

@@ -8,15 +8,15 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields import Field
 from metastable.flows.meanfield import mean_field
-from metastable.maxima import find_maxima
+from metastable.geometry.maxima import find_maxima
 from metastable.measures import Density, Points
 from metastable.measures.spectral import basis_for
 from metastable.measures.spectral.kernels import exponential_kernel, log_mean_exponential
 from metastable.measures.spectral.zonal import polynomials
-from metastable.numerics import jnp
 
 __all__ = [
     "density_energy",

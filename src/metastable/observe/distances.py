@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Density, Points
-from metastable.numerics import jax, jnp
 from metastable.observe.density import density_power, power_between
 from metastable.observe.modes import signed_power
 from metastable.observe.pairs import carrying
 
 __all__ = ["sinkhorn", "sliced_wasserstein", "sobolev_distance", "wasserstein"]
+
+WARM, NEWTON_TOKENS = 200, 1000
 
 
 def wasserstein(measure: Points, other: Points, order: float = 2.0) -> float:
@@ -76,12 +78,15 @@ def sinkhorn(
     tolerance: float = 1e-6,
     iterations: int = 20000,
 ) -> float:
-    """Entropic estimate of W_p by Sinkhorn's scaling in log domain.
+    """Entropic estimate of W_p by Sinkhorn's scaling in log domain, finished by Newton's method.
 
     (Σ π_ij c_ij)^{1/p} with c = distance^p (angle on the sphere, Euclidean in R^d) and π the
     minimiser of Σ π_ij c_ij + ε KL(π | v⊗w), ε = `regularization` (Cuturi, arXiv:1306.0895).
-    At least W_p, and tends to it as ε → 0; iterations grow like 1/ε. Stops when the second
-    marginal is right to `tolerance` in total variation; otherwise raises. Stores nm numbers.
+    At least W_p, and tends to it as ε → 0. Sinkhorn's iterations grow like 1/ε or worse; after 200
+    of them, where the smaller measure has 1000 tokens or fewer, Newton's method on the concave dual
+    takes over, ε falling to its value in steps of four: about 60 iterations more. Stops when one
+    marginal is exact and the other right to `tolerance` in the sum of absolute errors; otherwise
+    raises. Stores 3nm numbers; a Newton iteration costs nm·min(n, m).
 
     >>> from metastable.measures import Density, Points
     >>> round(sinkhorn(Points([[1.0, 0.0, 0.0]]), Points([[0.0, 1.0, 0.0]])), 6)
@@ -97,7 +102,12 @@ def sinkhorn(
     distance = cdist(x, y)
     if measure.on_sphere:
         distance = 2 * np.arcsin(np.minimum(distance / 2, 1))
-    total, error = _sinkhorn(distance**order, v, w, regularization, tolerance, iterations)
+    cost = distance**order
+    newton = min(len(v), len(w)) <= NEWTON_TOKENS
+    first = min(iterations, WARM) if newton else iterations
+    total, error = _sinkhorn(cost, v, w, regularization, tolerance, first)
+    if error > tolerance and newton:
+        total, error = _newton(cost, v, w, regularization, tolerance, iterations - first)
     if error > tolerance:
         raise ValueError(
             f"regularization must be larger for {iterations} iterations: at {regularization:g} the "
@@ -173,6 +183,52 @@ def _sinkhorn(cost: Any, v: Any, w: Any, epsilon: Any, tolerance: Any, most: Any
     f, g, error, _ = jax.lax.while_loop(unfinished, step, (rows(start), start, jnp.inf, 0))
     plan = jnp.exp(scaled + (f + log_v)[:, None] + g + log_w)
     return jnp.sum(plan * cost), error
+
+
+def _newton(
+    cost: np.ndarray, v: np.ndarray, w: np.ndarray, epsilon: float, tolerance: float, most: int
+) -> tuple[float, float]:
+    """Cost of the entropic plan and the error of its marginal, by Newton's method on the dual.
+
+    J(g) = Σ w_j g_j − Σ v_i log Σ_j w_j e^{g_j − c_ij/ε} is concave; its gradient is w less the
+    column masses of the plan, whose rows are exact. ε falls from the size of the costs by factors
+    of four, each maximiser the start of the next. At most `most` steps in all.
+    """
+    if len(v) < len(w):
+        cost, v, w = cost.T, w, v
+    ladder = [epsilon]
+    while ladder[-1] < cost.max() / 4:
+        ladder.append(4 * ladder[-1])
+    g, taken, plan, error = np.zeros(len(w)), 0, np.outer(v, w), np.inf
+    for level in reversed(ladder):
+        scaled = np.log(w) - cost / level
+        goal = tolerance if level == epsilon else 1e-3
+
+        def dual(g: np.ndarray, scaled: np.ndarray = scaled) -> tuple[float, np.ndarray]:
+            exponent = scaled + g
+            top = exponent.max(axis=1, keepdims=True)
+            plan = np.exp(exponent - top)
+            total = plan.sum(axis=1, keepdims=True)
+            value = w @ g - v @ (top + np.log(total))[:, 0]
+            return float(value), plan * (v[:, None] / total)
+
+        value, plan = dual(g)
+        while (error := float(np.abs(w - plan.sum(axis=0)).sum())) > goal and taken < most:
+            columns = plan.sum(axis=0)
+            hessian = np.diag(columns) - plan.T @ (plan / v[:, None])
+            # A constant may be added to g, and far parts hardly feel each other: a little of the
+            # diagonal makes the matrix definite and leaves the direction an ascent.
+            hessian[np.diag_indices(len(w))] += 1e-12 * w + 1e-6 * error * columns
+            step = np.linalg.solve(hessian, w - columns)
+            slope, length = float((w - columns) @ step), 1.0
+            trial = dual(g + step)
+            while trial[0] < value + 1e-4 * length * slope and length > 1e-10:
+                length /= 2
+                trial = dual(g + length * step)
+            g, (value, plan), taken = g + length * step, trial, taken + 1
+        # Potentials in units of the cost are what one ε passes on to the next.
+        g = 4 * (g - g.max())
+    return float(np.sum(plan * cost)), error
 
 
 def _line_costs(x: np.ndarray, v: np.ndarray, y: np.ndarray, w: np.ndarray, p: float) -> np.ndarray:

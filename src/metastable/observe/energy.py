@@ -6,9 +6,9 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.measures import Density, Points
-from metastable.numerics import jax, jnp
 from metastable.observe.density import density_energy
 from metastable.observe.pairs import over_rows, padded
 

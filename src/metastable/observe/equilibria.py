@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array
 
-from metastable import checks
+from metastable.core import checks
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, clusters
 from metastable.observe.linearization import Linearization, linearize, symmetries
-from metastable.sphere import retract
 
 __all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
 

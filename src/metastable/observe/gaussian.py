@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.measures import Gaussian
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["bures_wasserstein"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull
 
-from metastable import checks
+from metastable.core import checks
 from metastable.measures import Points
 from metastable.observe.pairs import BLOCK, carrying
 

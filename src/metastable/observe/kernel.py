@@ -11,8 +11,8 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 from scipy.special import ive, logsumexp
 
-from metastable import checks
-from metastable.harmonics import (
+from metastable.core import checks
+from metastable.geometry.harmonics import (
     convolve,
     fourier_coefficients,
     harmonic_coefficients,
@@ -20,7 +20,7 @@ from metastable.harmonics import (
     spherical_harmonics,
     values_on_circle,
 )
-from metastable.maxima import find_maxima
+from metastable.geometry.maxima import find_maxima
 from metastable.measures import Points
 from metastable.observe.ascent import climb
 from metastable.observe.clusters import Clusters, from_labels

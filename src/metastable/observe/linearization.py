@@ -9,12 +9,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.field import Places
 from metastable.fields.sums import Dense
+from metastable.geometry.sphere import retract
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.sphere import retract
 
 __all__ = ["Linearization", "chart", "linearize", "symmetries", "turning", "value_and_jacobian"]
 

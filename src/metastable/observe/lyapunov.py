@@ -6,14 +6,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.sums import Dense
 from metastable.flows import Geodesic
+from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
 from metastable.observe.equilibria import check_field
-from metastable.sphere import project, retract
 
 __all__ = ["lyapunov_exponents"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable import checks
-from metastable.harmonics import (
+from metastable.core import checks
+from metastable.geometry.harmonics import (
     fourier_coefficients,
     gegenbauer,
     harmonic_coefficients,
@@ -23,9 +23,9 @@ def modes(measure: Points | Density, highest: int) -> np.ndarray:
 
     Circle: complex μ̂_k = Σ_j w_j e^{−ikθ_j}, shape (highest + 1,). S²: real μ̂_{ℓm} =
     Σ_j w_j Y_{ℓm}(x_j) at ℓ² + ℓ + m, shape ((highest + 1)²,). Conventions of
-    `metastable.harmonics`. In the linear phase each grows as e^{λ_ℓ t}; on the circle the first
-    clusters of a dominant mode k sit at (2πj − arg μ̂_k)/k. A `Density` gives its own coefficients;
-    if zonal, the real μ̂_ℓ along √N_ℓ P_ℓ, shape (highest + 1,), in any dimension.
+    `metastable.geometry.harmonics`. In the linear phase each grows as e^{λ_ℓ t}; on the circle the
+    first clusters of a dominant mode k sit at (2πj − arg μ̂_k)/k. A `Density` gives its own
+    coefficients; if zonal, the real μ̂_ℓ along √N_ℓ P_ℓ, shape (highest + 1,), in any dimension.
 
     >>> from metastable.measures import polygon
     >>> abs(modes(polygon(3), highest=3)).round(12).tolist()

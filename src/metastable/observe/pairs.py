@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.numerics import is_traced, jax
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax
 
 __all__ = ["BLOCK", "carrying", "over_rows", "padded"]
 

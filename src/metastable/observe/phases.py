@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
+from metastable.core import checks
 
 __all__ = ["Phases", "Plateau", "phases", "plateaus"]
 

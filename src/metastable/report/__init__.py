@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metastable.core.lazy import lazy
 
 if TYPE_CHECKING:
     from metastable.report.angles import draw_angles as draw_angles
@@ -46,14 +47,5 @@ _HOMES = {
     "series": "draw_clusters draw_energy draw_rank draw_similarity",
     "svg": "save_figure",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'metastable.report' has no attribute {name!r}")
-    value = getattr(import_module(f"metastable.report.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__, _names = lazy("metastable.report", _HOMES)
+__all__ = _names  # pyright: ignore[reportUnsupportedDunderAll]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from metastable import checks
+from metastable.core import checks
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.observe.attention import attention

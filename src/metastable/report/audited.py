@@ -82,12 +82,15 @@ def draw_lines(
         )  # fmt: skip
 
 
-def draw_roc(asked: Sequence[Question]) -> Figure:
-    """True against false positives on logarithmic axes: the main question and the likelihood."""
+def draw_roc(asked: Sequence[Question], main: Question) -> Figure:
+    """True against false positives on logarithmic axes.
+
+    Curves of `main`, which carries the verdict, of the first question and of the likelihood.
+    """
     figure, ax = new_figure(size=(4.8, 3.8))
     shown = {question.name: question for question in asked}
-    main = asked[0]
-    chosen = [main, *(shown[name] for name in ("nll",) if name in shown and name != main.name)]
+    names = dict.fromkeys([main.name, asked[0].name, "nll"])
+    chosen = [shown[name] for name in names if name in shown]
     for colour, question in zip(CATEGORIES, chosen, strict=False):
         sets = {"protected": question.protected, "members": question.members}
         for (name, values), line in zip(sets.items(), LINES, strict=False):

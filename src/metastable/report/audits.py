@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from metastable.audit.evidence import Question, questions, rank_items
+from metastable.audit.validity import in_words
+from metastable.core.folder import MANIFEST, open_folder
 from metastable.report.elicited import list_items
 from metastable.report.page import (
     Block,
@@ -45,12 +47,15 @@ def report_audit(folder: str | Path) -> Path:
     read from `null.json`. Derived files are replaced.
     """
     folder = Path(folder)
+    _verify(folder)
     if _is_audit(folder):
         return _report_one(folder)
     if (folder / "null.json").is_file():
         return _report_null(folder)
     inside = sorted({path.parent for path in folder.rglob("summary.json")})
     runs = [one for one in inside if _is_audit(one)]
+    for one in runs:
+        _verify(one)
     if not runs:
         raise ValueError(
             f"DIR must hold a finished audit (items.csv, checks.json, summary.json, config.toml), "
@@ -61,15 +66,16 @@ def report_audit(folder: str | Path) -> Path:
 
 def _report_one(folder: Path) -> Path:
     from metastable.audit.collect import read_rows
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report import audited
 
     summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
     rows = read_rows(folder / "items.csv")
     asked = questions(rows)
-    ranked = rank_items(rows, asked[0])
+    carrier = _carrier(summary, asked)
+    ranked = rank_items(rows, carrier)
     with Bar("figures") as bar:
-        figures = {"roc": audited.draw_roc(asked)}
+        figures = {"roc": audited.draw_roc(asked, carrier)}
         if asked[0].reconstructs:
             figures["errors"] = audited.draw_errors(rows, asked[0].score)
         null = _null_p_values(conditions)
@@ -77,22 +83,22 @@ def _report_one(folder: Path) -> Path:
             figures["calibration"] = audited.draw_calibration(null)
         levels = _levels(rows, asked[0])
         if levels:
-            figures["images"] = audited.draw_images(ranked, levels)
+            figures["images"] = audited.draw_images(rank_items(rows, asked[0]), levels)
         for number, (name, figure) in enumerate(figures.items(), 1):
             save_figure(figure, folder / "figures", name)
             bar.update(number / len(figures))
-    _write_csv(folder / "ranked.csv", [_short(row) for row in ranked])
+    _write_csv(folder / "ranked.csv", [_short(row, carrier) for row in ranked])
 
     def pictures(*names: str) -> list[Block]:
         return [Picture(figures[name]) for name in names if name in figures]
 
-    items: list[Block] = pictures("images") if levels else list_items(rows, asked)
+    items: list[Block] = pictures("images") if levels else list_items(rows, asked, ranked)
     sections = [
         Section("Conditions", [_conditions(conditions)]),
         Section("What was asked", [_findings(summary), _rates(summary)]),
         Section("Error against budget", [*pictures("errors"), _errors(rows, asked)]),
         Section("True and false positives", pictures("roc")),
-        Section("Items, strongest evidence first", [_about_items(ranked), *items]),
+        Section("Items, strongest evidence first", [_about_items(ranked, carrier), *items]),
         Section("Null p-values", pictures("calibration") or ["None were collected."]),
         Section("Config", [Listing("config.toml", (folder / "config.toml").read_text("utf-8"))]),
     ]
@@ -105,7 +111,7 @@ def _report_one(folder: Path) -> Path:
 
 def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     from metastable.audit.collect import read_rows
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report import audited
 
     runs = []
@@ -162,6 +168,12 @@ def _report_null(folder: Path) -> Path:
     from metastable.report import audited
 
     told = _json(folder / "null.json")
+    needed = "replicas resplits replica_p_values resplit_p_values rejections_at_5pct replica_ks_p"
+    if not isinstance(told, dict) or not told.keys() >= {*needed.split(), "resplit_ks_p"}:
+        raise ValueError(
+            f"{folder / 'null.json'} is damaged (numbers are missing): run the same `metastable "
+            "audit null` again."
+        )
     null = {"null models": told["replica_p_values"], "re-splits": told["resplit_p_values"]}
     figure = audited.draw_calibration(null)
     save_figure(figure, folder / "figures", "calibration")
@@ -226,9 +238,12 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     facts = {
         "p-value (Holm)": float(f"{summary['p_value']:.3g}"),
         "overlap, 90 %": f"{mid:.2f} [{low:.2f}, {high:.2f}]",
-        "main question": summary["main"],
+        "decided by": _decided_by(summary),
     }
-    for name, key in (("error", "reconstruction_error"), ("written exactly", "exact_rate")):
+    for name, key in (
+        (f"error, {summary['main']}", "reconstruction_error"),
+        (f"written exactly, {summary['main']}", "exact_rate"),
+    ):
         means = {group: value for group, value in summary[key].items() if value is not None}
         if means:
             facts[name] = ", ".join(f"{group} {value:.3f}" for group, value in means.items())
@@ -236,7 +251,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [[one["name"].replace("_", " "), HELD[one["held"]], one["told"]] for one in conditions]
+    rows = [[in_words(one["name"]), HELD[one["held"]], one["told"]] for one in conditions]
     return Table(["condition", "verdict", "told"], rows, "Each of these can stop the verdict")
 
 
@@ -271,7 +286,8 @@ def _rates(summary: Mapping[str, Any]) -> Table:
             low, mid, high = one["tpr"]
             rows.append([f"{one['level']:.3%}", f"{mid:.3f}", f"[{low:.3f}, {high:.3f}]"])
     columns = ["false positives at most", "true positives", "Clopper–Pearson 95 %"]
-    return Table(columns, rows, f"Rates of the main question ({summary['main']})")
+    caption = f"Rates of the question of the smallest p-value ({_decided_by(summary)})"
+    return Table(columns, rows, caption)
 
 
 def _errors(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> Table:
@@ -291,11 +307,24 @@ def _errors(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> Tab
     return Table(columns, made, "Mean error and share written exactly")
 
 
-def _about_items(ranked: Sequence[Mapping[str, Any]]) -> str:
+def _decided_by(summary: Mapping[str, Any]) -> str:
+    """The question of the smallest adjusted p-value, also of summaries that do not name it."""
+    rank = lambda row: (row["adjusted"], row["p_value"])
+    return str(summary.get("decided_by") or min(summary["findings"], key=rank)["name"])
+
+
+def _carrier(summary: Mapping[str, Any], asked: Sequence[Question]) -> Question:
+    return next(question for question in asked if question.name == _decided_by(summary))
+
+
+def _about_items(ranked: Sequence[Mapping[str, Any]], carrier: Question) -> str:
+    from metastable.report.audited import told
+
     named = sum(row["q_value"] is not None and row["q_value"] <= 0.1 for row in ranked)
     total = sum(row["q_value"] is not None for row in ranked)
     return (
-        f"{named} of {total} protected items stand out with a q-value of at most 0.1: of such "
+        f"Ranked by {carrier.name} ({told(carrier.score)}), the question of the smallest p-value: "
+        f"{named} of {total} protected items stand out with a q-value of at most 0.1. Of such "
         "items at most a tenth are expected to be there by chance."
     )
 
@@ -319,9 +348,9 @@ def _levels(rows: Sequence[Mapping[str, Any]], main: Question) -> int | None:
     return max(PIXELS.find(c) for text in texts for c in text) + 1
 
 
-def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+def _short(row: Mapping[str, Any], carrier: Question) -> dict[str, Any]:
     kept = "item document group generator budget prompt output target exact q_value".split()
-    scores = ("hamming", "edit", "common_run", "squared_error", "nll")
+    scores = dict.fromkeys(["hamming", "edit", "common_run", "squared_error", "nll", carrier.score])
     return {name: row.get(name) for name in (*kept, *scores)}
 
 
@@ -337,5 +366,16 @@ def _is_audit(folder: Path) -> bool:
     return all((folder / name).is_file() for name in names)
 
 
+def _verify(folder: Path) -> None:
+    """Refuse an audit with a damaged file; one that is not finished has nothing to compare with."""
+    if (folder / MANIFEST).is_file():
+        open_folder(folder, "")
+
+
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8"))
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError:
+        raise ValueError(
+            f"{path} is damaged (not JSON): restore it from a copy, or run it again."
+        ) from None

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from metastable.flows import Trajectory
 from metastable.flows.meanfield import mean_field
-from metastable.harmonics import values_on_circle
+from metastable.geometry.harmonics import values_on_circle
 from metastable.measures import Density, Points
 from metastable.measures.spectral.zonal import polynomials
 from metastable.observe.modes import amplitudes

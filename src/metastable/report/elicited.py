@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from metastable.audit.evidence import Question, rank_items
+from metastable.audit.evidence import Question
 from metastable.report.page import Block, Listing
 
 __all__ = ["list_items", "matching"]
@@ -20,8 +20,16 @@ LINE = 100
 MARK = Markup('<mark style="color:inherit;background:#0072b244;border-bottom:1px solid #0072b2">')
 
 
-def list_items(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> list[Block]:
-    """Prompt, output and target under each other, matching runs marked; a list by generator."""
+def list_items(
+    rows: Sequence[Mapping[str, Any]],
+    asked: Sequence[Question],
+    ranked: Sequence[Mapping[str, Any]],
+) -> list[Block]:
+    """Prompt, output and target under each other, matching runs marked; a list by generator.
+
+    Items stand in the order of `ranked` and with its q-values; those that are not in it stand last.
+    """
+    places = {_key(row): (place, row["q_value"]) for place, row in enumerate(ranked)}
     least: dict[str, Question] = {}
     for question in asked:
         least.setdefault(question.generator, question)
@@ -29,13 +37,22 @@ def list_items(rows: Sequence[Mapping[str, Any]], asked: Sequence[Question]) -> 
     for question in least.values():
         if not question.reconstructs:
             continue
-        ranked = rank_items(rows, question)
-        kept = [row for row in ranked if row["group"] != "control"][:MOST_ITEMS]
-        held = [row for row in ranked if row["group"] == "control"][:MOST_CONTROLS]
+        own = [
+            (places.get(_key(row), (len(places), None)), row) for row in rows if question.is_of(row)
+        ]
+        own.sort(key=lambda pair: pair[0][0])
+        ordered = [{**row, "q_value": q} for (_, q), row in own]
+        kept = [row for row in ordered if row["group"] != "control"][:MOST_ITEMS]
+        held = [row for row in ordered if row["group"] == "control"][:MOST_CONTROLS]
         text = Markup("\n\n").join(_item(row, question.score) for row in (*kept, *held))
         title = f"{question.name}: {len(kept)} protected items, then {len(held)} controls"
         made.append(Listing(title, text, open=not made))
     return made
+
+
+def _key(row: Mapping[str, Any]) -> tuple[bool, str]:
+    """Set and name: an item of the control may be called like one of the protected set."""
+    return row["group"] == "control", row["item"]
 
 
 def _item(row: Mapping[str, Any], score: str) -> Markup:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from metastable.flows import Trajectory
-from metastable.measures import Density
+from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
 from metastable.report.angles import draw_angles, draw_line
 from metastable.report.densities import draw_amplitudes, draw_density, draw_maps
+from metastable.report.gaussians import draw_moments
 from metastable.report.globe import draw_strip
 from metastable.report.hulls import draw_hulls
 from metastable.report.series import draw_clusters, draw_energy, draw_rank, draw_similarity
@@ -22,13 +23,15 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
 
     Tokens themselves first: `angles` on the circle, `sphere` on S², `hulls` (or `line` for d = 1)
     in R^d. Then, for any d, `clusters`, `energy` (self-attention on the sphere), `similarity` and
-    `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`. A run of a single
-    frame has no figures.
+    `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`; a Gaussian has
+    `moments`. A run of a single frame has no figures.
     """
     first = run.frames[0]
     if len(run.times) < 2:
         return {}
     figures: dict[str, Figure] = {}
+    if isinstance(first, Gaussian):
+        return {"moments": draw_moments(run)}
     if isinstance(first, Density):
         flat = first.zonal or first.dim == 2
         figures["density" if flat else "maps"] = draw_density(run) if flat else draw_maps(run)

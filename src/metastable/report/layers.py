@@ -179,7 +179,7 @@ def draw_ranks(found: Inspection) -> Figure:
     length.plot(states, first.ratios, color=CATEGORIES[5], lw=1.6)
     length.axhline(first.threshold, color=OTHER, lw=0.8, ls="--")
     length.set(ylabel="length of the first token\nover the median", yscale="log")
-    rest.plot(table.times, table.residual, color=CATEGORIES[2], lw=1.6, label="residual")
+    rest.plot(table.times, table.residual, color=CATEGORIES[2], lw=1.6, label="from consensus")
     rest.plot(table.times, table.top_share, color=CATEGORIES[3], lw=1.6, label="top 3 coordinates")
     rest.set(ylim=(0, 1.02), ylabel="share")
     legend(rest, loc="best")

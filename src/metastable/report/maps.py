@@ -14,7 +14,7 @@ from metastable.report.page import Facts, Listing, Picture, Section, Table, writ
 from metastable.report.predicted import curves_for
 from metastable.report.style import BETA, CATEGORIES, INK, TIME, ink_axis, legend, new_figure
 from metastable.report.svg import save_figure
-from metastable.spec.sweep import Sweep
+from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep, status
 
 __all__ = ["draw_map", "draw_series", "figures_of_sweep", "report_sweep"]

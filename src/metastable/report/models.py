@@ -23,7 +23,7 @@ def report_inspection(found: Inspection, folder: str | Path) -> Path:
 
     The folder must be new or empty. The explorer plays the trajectory.
     """
-    from metastable.flows.progress import Bar
+    from metastable.core.progress import Bar
     from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
     from metastable.report.svg import save_figure
 
@@ -144,8 +144,9 @@ def _facts(found: Inspection) -> dict[str, Any]:
 
 def _table(found: Inspection) -> tuple[list[str], list[list[Any]]]:
     table, control = found.table, found.control_table
-    columns = "layer mean ≥0.9 ≥0.99 clusters merged split rank residual".split()
-    columns += ["untrained", "clusters"] if control is not None else []
+    columns = ["layer", "mean cosine", "≥0.9", "≥0.99", "clusters", "merged", "split"]
+    columns += ["effective rank", "distance from consensus"]
+    columns += ["untrained cosine", "untrained clusters"] if control is not None else []
     rows = []
     for k, time in enumerate(table.times):
         row = [float(time), float(table.mean_cosine[k]), *(float(m) for m in table.mass[k, :2])]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray
 
-from metastable.spec.sweep import Sweep
+from metastable.sweep.spec import Sweep
 from metastable.theory.causal import greedy_centres, separation, strong_centres
-from metastable.theory.counts import count_distribution, expected_count
+from metastable.theory.counts import count_distribution, expected_count, too_few
 from metastable.theory.equiangular import phase_curve
 from metastable.theory.noise import critical_kappa
 from metastable.theory.normalization import SCHEMES, clustering_law
@@ -59,8 +59,10 @@ def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Lines:
             found = [expected_count(b, dim) for b in beta]
             lines[line] = {"√(2β), β/√3": (beta, found)}
         else:
-            found = [count_distribution(b, dim, int(line), samples=300).mean for b in beta]
-            lines[line] = {"predicted mean": (beta, found)}
+            # With too few tokens for its modes a β has no law, and the line ends.
+            known = [b for b in beta if too_few(b, dim, int(line)) is None]
+            means = [count_distribution(b, dim, int(line), samples=300).mean for b in known]
+            lines[line] = {"predicted mean": (np.array(known), means)}
     return lines
 
 

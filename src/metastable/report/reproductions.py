@@ -25,7 +25,7 @@ Record = Mapping[str, Any]
 
 
 def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
-    """Bind finished entries, each in a folder of its name, into `folder/index.html`."""
+    """Bind finished entries, each in a folder of its own, into `folder/index.html`."""
     count = lambda verdict: sum(one["verdict"] == verdict for one in records)
     facts = {
         "entries": len(records),
@@ -46,7 +46,7 @@ def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
             if one["document"] == document
         ]
         lead.append(rows_table(rows, document))
-    sections = [_section(one, folder / one["name"]) for one in records]
+    sections = [_section(one, folder / one["folder"]) for one in records]
     return write_page(folder / "index.html", "What was published, made again", *sections, lead=lead)
 
 
@@ -66,6 +66,10 @@ def _section(one: Record, folder: Path) -> Section:
     if one["correction"]:
         blocks.append(f"Corrected: {one['correction']}")
     blocks.append(f"Done: {one['method']}")
+    if one["changes"]:
+        blocks.append(
+            "Settings changed: " + ", ".join(f"{k} = {v}" for k, v in one["changes"].items()) + "."
+        )
     if one["rows"]:
         blocks.append(_verdicts(one["rows"]))
     blocks += [
@@ -74,7 +78,7 @@ def _section(one: Record, folder: Path) -> Section:
     ]
     blocks += [Movie(folder / each["file"], each["caption"]) for each in one["movies"]]
     blocks += one["notes"]
-    blocks.append(f"metastable reproduce {one['name']}: {one['seconds']:.1f} s.")
+    blocks.append(f"{one['command']}: {one['seconds']:.1f} s.")
     return Section(one["title"], blocks)
 
 

@@ -135,6 +135,7 @@ def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, An
         facts[name] = None if result[key] is None else f"{result[key]:.3g}"
     started = datetime.fromisoformat(manifest["started"])
     facts["started"] = started.strftime("%Y-%m-%d %H:%M:%S %Z")
+    facts["files"] = manifest.get("unchecked")
     return {name: value for name, value in facts.items() if value is not None}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from metastable.comparison.verdict import Comparison
+from metastable.core.verdict import Comparison
 from metastable.report.gaussians import (
     draw_attention_errors,
     draw_distances,

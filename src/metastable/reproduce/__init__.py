@@ -1,9 +1,8 @@
-"""Every figure, table and theorem of the source documents, made again, with a verdict."""
+"""Perform the entries of `reproductions/`: what was published, made again, with a verdict."""
 
 from __future__ import annotations
 
-from metastable.reproduce.finding import Finding, holds
-from metastable.reproduce.perform import perform
-from metastable.reproduce.run import choose, reproduce
+from metastable.reproduce.catalogue import load, sources
+from metastable.reproduce.entry import Entry
 
-__all__ = ["Finding", "choose", "holds", "perform", "reproduce"]
+__all__ = ["Entry", "load", "sources"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metastable.comparison.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
+from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

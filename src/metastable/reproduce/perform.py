@@ -1,73 +1,54 @@
-"""One entry from its spec to its folder: rows, figures, moving pictures, time taken."""
+"""Perform one entry and keep its rows, figures, moving pictures and time in a folder."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import math
+import shlex
 import time
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metastable import __version__
-from metastable.reproduce.finding import Finding
-from metastable.spec.reproduction import DOCUMENTS, Reproduction
+from metastable.reproduce.catalogue import function_of, sources
+from metastable.reproduce.entry import Entry
 
-__all__ = ["describe", "function_of", "kept", "perform"]
+__all__ = ["describe", "kept", "perform"]
 
 RECORD = "entry.json"
 FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
 
 
-def function_of(name: str, entry: Reproduction) -> Callable[..., Finding]:
-    """The function that does the work; its arguments are the entry's settings."""
-    module = import_module(f"metastable.reproduce.{entry.made_by}")
-    function = getattr(module, name, None)
-    if function is None:
-        raise ValueError(
-            f"{name}.toml: made_by must name a module with {name}(); {entry.made_by} has none."
-        )
-    try:
-        inspect.signature(function).bind(**entry.arguments(fast=False))
-    except TypeError as error:
-        raise ValueError(
-            f"{name}.toml: [settings] must be the arguments of {name}(): {error}."
-        ) from None
-    return function
-
-
-def perform(name: str, entry: Reproduction, folder: Path, fast: bool = False) -> dict[str, Any]:
+def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
     """Do the work of one entry and keep it in `folder`; the record is written last."""
     from metastable.report.svg import save_figure
 
     started = time.perf_counter()
-    found = function_of(name, entry)(**entry.arguments(fast))
-    files = []
-    for short, figure in found.figures.items():
+    finding = function_of(entry)(**entry.arguments(fast))
+    name, files = entry.name, []
+    for short, figure in finding.figures.items():
         _, raster = save_figure(figure, folder, f"{name}-{short}")
         files.append({"file": raster.name, "caption": figure.get_label()})
     movies = []
-    for short, write in found.movies.items():
+    for short, write in finding.movies.items():
         write(folder / f"{name}-{short}.gif", FRAMES[fast])
         movies.append({"file": f"{name}-{short}.gif", "caption": short})
-    first = found.rows[0]
+    first = finding.rows[0]
     record = {
-        **describe(name, entry),
+        **describe(entry, fast),
         "expected": first.expected,
         "observed": first.observed,
-        "verdict": found.verdict,
-        "as_known": found.as_known(entry.known),
+        "verdict": finding.verdict,
+        "as_known": finding.as_known(entry.known),
         "seconds": round(time.perf_counter() - started, 2),
         "figure": files[0]["file"] if files else None,
-        "rows": [dataclasses.asdict(row) for row in found.rows],
+        "rows": [dataclasses.asdict(row) for row in finding.rows],
         "figures": files,
         "movies": movies,
-        "notes": list(found.notes),
+        "notes": list(finding.notes),
         "fast": fast,
         "digest": entry.digest(fast),
         "version": __version__,
@@ -80,14 +61,21 @@ def perform(name: str, entry: Reproduction, folder: Path, fast: bool = False) ->
     return record
 
 
-def describe(name: str, entry: Reproduction) -> dict[str, Any]:
-    """What is known of an entry before it is done."""
-    told = entry.model_dump(include={"title", "seed", "places", "claim", "method", "known"})
-    document = DOCUMENTS[entry.seed]
-    return {"name": name, **told, "document": document, "correction": entry.correction}
+def describe(entry: Entry, fast: bool) -> dict[str, Any]:
+    """What is known of an entry before it is done: its data, folder and command."""
+    words = ["metastable", "reproduce", entry.name, *(["--fast"] if fast else [])]
+    for key, value in entry.changes.items():
+        words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return {
+        **entry.model_dump(exclude={"settings", "fast"}),
+        "document": sources()[entry.source],
+        "settings": entry.arguments(fast),
+        "folder": entry.label(fast),
+        "command": shlex.join(words),
+    }
 
 
-def kept(entry: Reproduction, folder: Path, fast: bool) -> dict[str, Any] | None:
+def kept(entry: Entry, folder: Path, fast: bool) -> dict[str, Any] | None:
     """The record of the same work done before by the same version, if it is there."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))

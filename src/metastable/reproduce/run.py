@@ -1,4 +1,4 @@
-"""Many entries: side by side, resumable, each on its own; one report at the end."""
+"""Perform many entries side by side, resumably, and bind them into one report."""
 
 from __future__ import annotations
 
@@ -7,50 +7,51 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from metastable.comparison.verdict import AGREE, DISAGREE, NOT_APPLICABLE
-from metastable.flows.progress import Bar
+from metastable.core.progress import Bar
+from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE
+from metastable.reproduce.catalogue import catalogue
+from metastable.reproduce.entry import Entry
 from metastable.reproduce.perform import describe, kept, perform
-from metastable.spec.reproduction import Reproduction, catalogue
 
 __all__ = ["choose", "reproduce"]
 
 FAILED = "failed"
 
 
-def choose(names: Sequence[str]) -> dict[str, Reproduction]:
-    """The entries asked for: names, the beginning of a document's number, or "all"."""
+def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> list[Entry]:
+    """The entries asked for by name, by source or as "all"; `changes` are for exactly one."""
     entries = catalogue()
-    if "all" in names:
-        return entries
-    chosen = {}
-    for asked in names:
-        found = (
-            [asked]
-            if asked in entries
-            else [
-                name
-                for name, entry in entries.items()
-                if len(asked) >= 3 and entry.seed.startswith(asked)
-            ]
-        )
-        if not found:
+    if changes:
+        if len(names) != 1 or names[0] not in entries:
             raise ValueError(
-                f"NAME must be an entry, a document such as 004 or all; got {asked!r}: "
+                f"NAME must be exactly one entry with --set; got {', '.join(names)}: see "
+                "`metastable reproduce --list`."
+            )
+        return [entries[names[0]].changed(changes)]
+    chosen: dict[str, Entry] = {}
+    for asked in names:
+        matching = {
+            name: entry for name, entry in entries.items() if asked in (name, entry.source, "all")
+        }
+        if not matching:
+            raise ValueError(
+                f"NAME must be an entry, a source such as ponti2025 or all; got {asked!r}: "
                 "see `metastable reproduce --list`."
             )
-        chosen |= {name: entries[name] for name in found}
-    return chosen
+        chosen |= matching
+    return list(chosen.values())
 
 
 def reproduce(
     names: Sequence[str],
     out: Path,
     *,
+    changes: Mapping[str, Any] | None = None,
     fast: bool = False,
     workers: int = 0,
     again: bool = False,
@@ -60,28 +61,29 @@ def reproduce(
 
     Entries done before with the same settings and version are taken from their folders, unless
     `again`. One that raises is recorded as failed and the others go on. Ctrl-C keeps what is done.
+    With `changes` to the settings of one entry, its work is kept in a folder of its own.
     """
     from metastable.report.reproductions import report_reproductions
 
-    entries = choose(names)
+    entries = {entry.label(fast): entry for entry in choose(names, changes)}
     started = time.perf_counter()
     done: dict[str, dict[str, Any]] = {}
-    for name, entry in entries.items():
-        record = None if again else kept(entry, out / name, fast)
+    for label, entry in entries.items():
+        record = None if again else kept(entry, out / label, fast)
         if record is not None:
-            done[name] = record
+            done[label] = record
     resumed = len(done)
-    left = [name for name in entries if name not in done]
+    left = {label: entry for label, entry in entries.items() if label not in done}
     interrupted = False
     with Bar("reproducing") as bar:
         try:
-            for name, record in _perform_all(left, entries, out, fast, workers):
-                done[name] = record
+            for label, record in _perform_all(left, out, fast, workers):
+                done[label] = record
                 bar.update(len(done) / len(entries))
-                say(f"{record['verdict']:>14}  {name}  ({record['seconds']:.1f} s)")
+                say(f"{record['verdict']:>14}  {label}  ({record['seconds']:.1f} s)")
         except KeyboardInterrupt:
             interrupted = True
-    records = [done[name] for name in entries if name in done]
+    records = [done[label] for label in entries if label in done]
     count = lambda verdict: sum(record["verdict"] == verdict for record in records)
     page = report_reproductions(records, out) if records else None
     return {
@@ -90,7 +92,7 @@ def reproduce(
         "disagree": count(DISAGREE),
         "not_applicable": count(NOT_APPLICABLE),
         "failed": count(FAILED),
-        "surprises": [one["name"] for one in records if not one["as_known"]],
+        "surprises": [record["name"] for record in records if not record["as_known"]],
         "resumed": resumed,
         "left": len(entries) - len(records),
         "interrupted": interrupted,
@@ -100,18 +102,19 @@ def reproduce(
 
 
 def _perform_all(
-    names: Sequence[str], entries: dict[str, Reproduction], out: Path, fast: bool, workers: int
+    entries: Mapping[str, Entry], out: Path, fast: bool, workers: int
 ) -> Iterable[tuple[str, dict[str, Any]]]:
-    workers = min(workers or os.cpu_count() or 1, len(names), 8)
+    workers = min(workers or os.cpu_count() or 1, len(entries), 8)
     if workers <= 1:
-        for name in names:
-            yield name, _safely(name, entries[name], out / name, fast)
+        for label, entry in entries.items():
+            yield label, _safely(entry, out / label, fast)
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf)
     try:
         waiting: dict[Future, str] = {
-            pool.submit(_safely, name, entries[name], out / name, fast): name for name in names
+            pool.submit(_safely, entry, out / label, fast): label
+            for label, entry in entries.items()
         }
         while waiting:
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -130,14 +133,15 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _safely(name: str, entry: Reproduction, folder: Path, fast: bool) -> dict[str, Any]:
+def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
+    """The record of an entry; that of a failure, with its message, if it raises."""
     started = time.perf_counter()
     try:
-        return perform(name, entry, folder, fast)
+        return perform(entry, folder, fast)
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {
-            **describe(name, entry),
+            **describe(entry, fast),
             "expected": None,
             "observed": message,
             "verdict": FAILED,

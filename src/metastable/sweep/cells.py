@@ -10,24 +10,26 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
+from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.sums import Dense
 from metastable.flows.build import build_start, run_experiment
 from metastable.flows.ensemble import choose_form, sample_ensemble
 from metastable.flows.flow import flow
+from metastable.flows.spec import AdaptiveSpec, Experiment
 from metastable.flows.steppers import Adaptive
-from metastable.flows.trajectory import Outcome, Trajectory
+from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.numerics import jax, jnp
-from metastable.spec import Experiment
-from metastable.spec.flow import AdaptiveSpec
-from metastable.spec.measures import Uniform
-from metastable.spec.sweep import experiment_with
+from metastable.measures.spec import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
+from metastable.sweep.spec import experiment_with
 
 __all__ = ["BATCH", "Result", "compute", "moves_together"]
 
 BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
+# XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
+_FAILURES = (ValueError, ArithmeticError, MemoryError, RuntimeError)
 SMALL = 2**14  # numbers in n² + nd: above, a cell keeps the machine busy on its own
 
 
@@ -82,8 +84,7 @@ def _seeded(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
 def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Result:
     try:
         values, outcome = _observe(recipe, cell, experiment, run)
-    except (ValueError, ArithmeticError, MemoryError, RuntimeError) as error:
-        # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
+    except _FAILURES as error:
         text = " ".join(str(error).split("\n---")[0].split())
         values, outcome = {}, Outcome("error", text or type(error).__name__)
     return Result(cell.index, outcome, values)
@@ -143,7 +144,7 @@ def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
     """Runs of equal shape in one compiled call, or None for those that must be run alone."""
     try:
         starts = [build_start(experiment) for experiment in experiments]
-    except ValueError:
+    except _FAILURES:
         return [None] * len(experiments)  # alone, the bad one will say what it needs
     structure = {jax.tree.structure(start) for start in starts}
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(start)) for start in starts}

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from metastable.flows.trajectory import Outcome
-from metastable.manifest import git_state
-from metastable.spec.sweep import Sweep, experiment_with
+from metastable.core.outcome import Outcome
+from metastable.core.provenance import git_state
 from metastable.sweep.cells import BATCH, Result, compute, moves_together
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
 from metastable.sweep.plan import Cell
+from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.store import Store
 from metastable.sweep.watch import Watch
 
@@ -82,7 +82,7 @@ def run_sweep(
         if retry_failed:
             store.forget(map(tuple, zip(*(store.outcome > 1).nonzero(), strict=True)))
         missing = int((~store.done & (store.outcome < 2)).sum())
-        foreseen = estimate(store.plan, missing)
+        foreseen = estimate(store.plan, missing, workers)
         _check_room(store, foreseen.disk)
         say(str(foreseen))
         # The code may change between sessions: where it stood belongs to each of them.

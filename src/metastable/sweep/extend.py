@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metastable.spec.sweep import Sweep, canonical, flattened
+from metastable.sweep.spec import Sweep, canonical, flattened
 
 __all__ = ["differences", "extended"]
 

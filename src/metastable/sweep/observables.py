@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.numerics import jnp
 from metastable.flows import Trajectory
-from metastable.numerics import jnp
 from metastable.observe import (
     amplitudes,
     clusters,

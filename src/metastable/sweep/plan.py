@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from metastable.flows.build import build_start
-from metastable.spec import Experiment
-from metastable.spec.flow import HardmaxSpec, LayersSpec, MergingSpec
-from metastable.spec.sweep import Sweep, canonical, experiment_with
+from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 from metastable.sweep.observables import Observable, observables_named
+from metastable.sweep.spec import Sweep, canonical, experiment_with
 
-__all__ = ["Cell", "Index", "Plan", "Recipe", "plan_sweep"]
+__all__ = ["Cell", "Index", "Plan", "Recipe", "along", "plan_sweep"]
 
 Index = tuple[int, ...]
 
@@ -129,7 +128,7 @@ class Plan:
         return tuple(
             k
             for k, key in enumerate(self.keys)
-            if len({_outline(experiment) for experiment in _along(self.sweep, key)}) > 1
+            if len({_outline(experiment) for experiment in along(self.sweep, key)}) > 1
         )
 
 
@@ -139,7 +138,7 @@ def plan_sweep(sweep: Sweep) -> Plan:
     Every value of every axis is tried, so that bad input is refused before the start.
     """
     observables = observables_named(sweep.observables)
-    grids = {_grid(experiment) for key in sweep.axes for experiment in _along(sweep, key)}
+    grids = {_grid(experiment) for key in sweep.axes for experiment in along(sweep, key)}
     times = None
     if any(one.per_time for one in observables):
         if len(grids) > 1 or math.isinf(max(grids)[0]):
@@ -149,12 +148,12 @@ def plan_sweep(sweep: Sweep) -> Plan:
                 "ask for observables without time."
             )
         times = _times(*grids.pop())
-    _, field = build_start(next(_along(sweep, next(iter(sweep.axes)))))
+    _, field = build_start(next(along(sweep, next(iter(sweep.axes)))))
     values = tuple(tuple(sweep.values(key)) for key in sweep.axes)
     return Plan(sweep, tuple(sweep.axes), values, sweep.repetitions, times, field.clock or "none")
 
 
-def _along(sweep: Sweep, key: str) -> Iterator[Experiment]:
+def along(sweep: Sweep, key: str) -> Iterator[Experiment]:
     """Experiments along one axis, the others at their first value."""
     first = {name: sweep.values(name)[0] for name in sweep.axes}
     for value in sweep.values(key):

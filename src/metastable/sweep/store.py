@@ -8,7 +8,6 @@ anew.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -19,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from metastable.flows.trajectory import Outcome
-from metastable.manifest import versions
-from metastable.spec.sweep import Sweep
+from metastable.core.folder import FULL, DiskFull
+from metastable.core.lock import LOCK, Lock
+from metastable.core.outcome import Outcome
+from metastable.core.provenance import versions
 from metastable.sweep import layout
 from metastable.sweep.extend import differences, extended
 from metastable.sweep.observables import Observable
 from metastable.sweep.plan import Index, Plan, plan_sweep
+from metastable.sweep.spec import Sweep
 
 __all__ = ["Store", "kept_sweep"]
 
@@ -42,8 +43,11 @@ class Store:
     def __init__(self, folder: Path, sweep: Sweep, *, add: bool = False):
         self.folder = folder
         self.plan = plan_sweep(sweep)  # bad input is refused before anything is written
-        self.log = _locked(folder)
+        self.log = None
+        _refuse_foreign(folder)
+        self.lock = Lock(folder, "sweep")
         try:
+            self.log = open(folder / LOG, "ab")
             self.plan = _agreed(folder, self.plan, add)
             self._write(SPEC, self.plan.sweep.to_toml().encode())
             self._prepare()
@@ -62,7 +66,9 @@ class Store:
             self.close()
 
     def close(self) -> None:
-        self.log.close()
+        if self.log is not None:
+            self.log.close()
+        self.lock.release()
 
     def keep(self, index: Index, outcome: Outcome, values: dict[str, np.ndarray]) -> None:
         """Keep what became of a cell; it counts after the next `flush`."""
@@ -101,12 +107,13 @@ class Store:
     def note(self, **what: Any) -> None:
         """Add a line to the log, the one file that differs from session to session."""
         what = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "pid": os.getpid()} | what
+        assert self.log is not None
         os.write(self.log.fileno(), (json.dumps(what) + "\n").encode())
 
     def _prepare(self) -> None:
         """Write what is missing or damaged of the metadata, and read the marks."""
         (self.folder / PART).unlink(missing_ok=True)
-        about = _manifest(self.plan.sweep, _read_json(self.folder / ROOT))
+        about = _manifest(self.plan.sweep, _attributes(self.folder))
         for path, data in layout.metadata(self.plan, about).items():
             if _read(self.folder / path) != data:
                 (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +169,7 @@ class Store:
             os.replace(part, self.folder / path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise OSError(
+            raise (DiskFull if error.errno in FULL else OSError)(
                 error.errno,
                 f"{path} cannot be written ({error.strerror}); every cell marked done is whole: "
                 "make room and run the same command again",
@@ -172,9 +179,8 @@ class Store:
 
 def kept_sweep(folder: Path) -> Sweep:
     """The spec of a store, from its root or, should that be damaged, from the copy beside it."""
-    root = _read_json(folder / ROOT) or {}
-    tree = root.get("attributes", {}).get("sweep")
-    if tree is None:
+    tree = _attributes(folder).get("sweep")
+    if not isinstance(tree, dict):
         try:
             tree = tomllib.loads((_read(folder / SPEC) or b"").decode()) or None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -187,30 +193,20 @@ def kept_sweep(folder: Path) -> Sweep:
     return Sweep.model_validate(tree)
 
 
-def _locked(folder: Path) -> Any:
-    """The log, locked for this process; the system lets go of the lock however it ends."""
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a file, and a folder that holds other things than a sweep."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out must be a folder; {folder} is a file: choose another name.")
-    ours = {ROOT, SPEC, LOG, PART}
+    ours = {ROOT, SPEC, LOG, PART, LOCK}
     if folder.is_dir() and not ours & set(os.listdir(folder)) and any(folder.iterdir()):
         raise ValueError(
             f"--out must be a new folder or a sweep; {folder} holds something else: choose another."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    log = open(folder / LOG, "ab")
-    try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        log.close()
-        raise ValueError(
-            f"--out {folder} is being written by another sweep; wait for it, or stop it."
-        ) from None
-    return log
 
 
 def _agreed(folder: Path, plan: Plan, add: bool) -> Plan:
     """The plan of a new store, or of an old one whose spec is the same, or may grow."""
-    fresh = not set(os.listdir(folder)) - {LOG, PART}
+    fresh = not set(os.listdir(folder)) - {LOG, PART, LOCK}
     if fresh:
         return plan
     kept, sweep = kept_sweep(folder), plan.sweep
@@ -225,9 +221,15 @@ def _agreed(folder: Path, plan: Plan, add: bool) -> Plan:
     return plan_sweep(kept.model_copy(update={"name": sweep.name, "budget": sweep.budget}))
 
 
-def _manifest(sweep: Sweep, root: dict[str, Any] | None) -> dict[str, Any]:
+def _attributes(folder: Path) -> dict[str, Any]:
+    """Attributes in the root of a store, none where it is damaged."""
+    attributes = (_read_json(folder / ROOT) or {}).get("attributes")
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def _manifest(sweep: Sweep, kept: dict[str, Any]) -> dict[str, Any]:
     """Attributes of the store: the spec, and on what it was begun; that part never changes."""
-    begun = (root or {}).get("attributes", {}).get("begun")
+    begun = kept.get("begun")
     if begun is None:
         import jax
 

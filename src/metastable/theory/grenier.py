@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from metastable import checks
-from metastable.harmonics import multiplicity, spherical_harmonics, values_on_circle
+from metastable.core import checks
+from metastable.geometry.harmonics import multiplicity, spherical_harmonics, values_on_circle
 from metastable.theory.interaction import Interaction, laplacian, zonal_grid
 
 __all__ = ["Expansion", "expand"]
@@ -65,8 +65,8 @@ def expand(
     `mode` is the degree of u_1, the fastest by default; another works unless some jλ = λ_ℓ.
     Without `pattern`, u_1 = P_ℓ(⟨x,e⟩), of height 1 at its pole (cos ℓθ on the circle), in any
     dimension, and coefficients are those of `theory.interaction`. With it, u_1 is any harmonic of
-    that degree and coefficients are those of `metastable.harmonics`: one complex number f̂_ℓ on
-    the circle, or 2ℓ + 1 reals f̂_{ℓm} on S².
+    that degree and coefficients are those of `metastable.geometry.harmonics`: one complex number
+    f̂_ℓ on the circle, or 2ℓ + 1 reals f̂_{ℓm} on S².
 
     >>> from metastable.theory.interaction import attention
     >>> way_out = expand(attention(5.0, 2), order=2)
@@ -173,7 +173,7 @@ def _basis(dim: int, mode: int, degree: int, pattern: Any) -> tuple[_Basis, np.n
     if own.shape != (place.sum(),):
         raise ValueError(
             f"pattern must have {place.sum()} coefficients for degree {mode} in dim {dim}, got "
-            f"shape {own.shape}; give them as metastable.harmonics orders them."
+            f"shape {own.shape}; give them as metastable.geometry.harmonics orders them."
         )
     first[place] = own
     return basis, first

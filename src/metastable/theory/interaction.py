@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
-from metastable.harmonics import gegenbauer, multiplicity
+from metastable.core import checks
+from metastable.geometry.harmonics import gegenbauer, multiplicity
 from metastable.theory.spectrum import gegenbauer_quadrature, growth_rates, potential_rates
 
 __all__ = [

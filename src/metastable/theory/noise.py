@@ -6,6 +6,7 @@ is SA, `normalized=False` is USA.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,13 @@ import numpy as np
 from metastable.theory.bessel import inverse_bessel_ratio
 from metastable.theory.spectrum import dominant_mode, log_growth_rates
 
-__all__ = ["critical_kappa", "fastest_mode_with_noise", "transition_order", "tricritical_beta"]
+__all__ = [
+    "critical_kappa",
+    "fastest_mode_with_noise",
+    "log_critical_kappa",
+    "transition_order",
+    "tricritical_beta",
+]
 
 
 def critical_kappa(beta: Any, dim: int, *, normalized: bool = True) -> np.ndarray:
@@ -31,6 +38,16 @@ def critical_kappa(beta: Any, dim: int, *, normalized: bool = True) -> np.ndarra
     log_rate = log_growth_rates(beta, dim, 1, normalized=normalized)[..., 0]
     with np.errstate(under="ignore"):
         return (dim - 1) * np.exp(-log_rate)
+
+
+def log_critical_kappa(beta: Any, dim: int, *, normalized: bool = True) -> np.ndarray:
+    """Logarithm of `critical_kappa`, for USA past β ≈ 750, where κ_# underflows.
+
+    >>> float(log_critical_kappa(800.0, 2, normalized=False).round(3))
+    -789.054
+    """
+    log_rate = log_growth_rates(beta, dim, 1, normalized=normalized)[..., 0]
+    return math.log(dim - 1) - log_rate
 
 
 def tricritical_beta(dim: int) -> float:

@@ -44,8 +44,9 @@ def single_cluster_theorem(
     """The strongest theorem that applies to n tokens on S^{d−1}, or None when there is none.
 
     `hemisphere` says whether the start lies in one open hemisphere (None: not known, and a generic
-    start is meant); matrices default to the identity. All theorems need V = I. A negative β with
-    free Q, K is the same as |β| with −Q, so the first three cases do not ask for its sign.
+    start is meant); matrices default to the identity, and a number is a multiple of it. All
+    theorems need V = I. A negative β with free Q, K is the same as |β| with −Q, so the first three
+    cases do not ask for its sign.
 
     | case | asks for | start |
     |---|---|---|
@@ -125,4 +126,6 @@ def _is_identity(matrix: ArrayLike | None, dim: int) -> bool:
     if matrix is None:
         return True
     m = np.asarray(matrix, dtype=float)
+    if m.ndim == 0:  # a multiple of the identity
+        return bool(abs(m - 1) < 1e-12)
     return m.shape == (dim, dim) and bool(np.allclose(m, np.eye(dim), rtol=0, atol=1e-12))

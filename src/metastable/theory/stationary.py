@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import null_space
 
-from metastable import checks
+from metastable.core import checks
 from metastable.theory.interaction import (
     Interaction,
     ZonalGrid,

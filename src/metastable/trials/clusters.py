@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from metastable.flows.trajectory import Outcome
+from metastable.core.outcome import Outcome
 from metastable.learn.clusters_on_demand import (
     Demand,
     Heads,
@@ -19,7 +19,7 @@ from metastable.learn.clusters_on_demand import (
 from metastable.learn.cut import Cut, unless_cut
 from metastable.learn.lesson import Curves, Lesson
 from metastable.learn.training import Training
-from metastable.theory.counts import count_distribution
+from metastable.theory.counts import count_distribution, fewest_tokens
 from metastable.theory.perturbation import balanced_strength, pinning_strength
 from metastable.theory.spectrum import switch_points
 
@@ -37,7 +37,9 @@ def chosen_beta(clusters: int, tokens: int, samples: int = 200) -> tuple[float, 
     reach = 0.5 * (high - low)
 
     def chance(beta: float) -> float:
-        found = count_distribution(float(beta), 2, tokens, samples=samples, seed=3)
+        # Below this many tokens there is no law; a few tokens have its β for a guide all the same.
+        least = fewest_tokens(float(beta), 2)
+        found = count_distribution(float(beta), 2, max(tokens, least), samples=samples, seed=3)
         return found.counts.get(clusters, 0.0)
 
     best: Any = minimize_scalar(

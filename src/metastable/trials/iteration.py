@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
-from metastable.flows import Outcome
+from metastable.core import checks
+from metastable.core.outcome import Outcome
+from metastable.core.progress import Bar
 from metastable.flows.gaussian_layers import gaussian_layers
-from metastable.flows.progress import Bar
 from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable import checks
-from metastable.flows.progress import Bar
+from metastable.core import checks
+from metastable.core.progress import Bar
 from metastable.theory.fits import kolmogorov_distance, outliers
 from metastable.theory.matrices import (
     FussCatalan,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from metastable.comparison.verdict import (
+from metastable.core.verdict import (
     AGREE,
     DISAGREE,
     Comparison,

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jax
+from metastable.fields import field as field_module
 from metastable.fields.sums import choice
 from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.choice import check_sum, choose_sum
@@ -18,7 +20,8 @@ from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
 from metastable.fields.sums.sphere import SphereSum
-from metastable.numerics import jax
+from metastable.fields.sums.zonal import degree_for
+from tests import oracles
 
 NEAR = np.array([[1.0, 0.1, 0.0], [0.0, 0.9, 0.1], [0.1, 0.0, 1.0]])
 
@@ -108,3 +111,74 @@ def test_importing_the_package_does_not_import_finufft():
     code = "import sys, metastable.fields; print('jax_finufft' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """The names of the sums that `velocity` chose."""
+    names, choose = [], field_module.choose_sum
+
+    def recorded(*args):
+        names.append(choose(*args).name)
+        return choose(*args)
+
+    monkeypatch.setattr(field_module, "choose_sum", recorded)
+    return names
+
+
+def test_the_velocity_of_many_tokens_takes_the_fast_sum_and_agrees_with_the_dense_one(chosen):
+    for dim in (2, 3):
+        crowd = ms.uniform(3000, dim, seed=2)
+        for field in (ms.SelfAttention(9.0), ms.SelfAttention(9.0, normalized=False)):
+            fast = np.asarray(field.velocity(crowd))
+            assert "harmonic" in chosen[-1] or "NUFFT" in chosen[-1]
+            # A sum errs by 1e−12 of the unprojected vector, e^β of it for USA, over the share seen.
+            size = np.abs(
+                oracles.attention(
+                    np.asarray(crowd.points),
+                    np.asarray(crowd.weights),
+                    9.0,
+                    normalized=field.normalized,
+                )
+            ).max()
+            dense = np.asarray(field.velocity(crowd, sum=ms.Dense()))
+            assert 0 < np.abs(fast - dense).max() < 1e-11 * size
+
+
+def test_velocities_of_few_tokens_other_places_and_traced_ones_are_dense(chosen):
+    field, crowd = ms.SelfAttention(9.0), ms.uniform(1500, 2, seed=2)
+    places = np.asarray(crowd.points[:5])
+    dense = field.velocity(crowd, sum=ms.Dense())
+    assert np.array_equal(
+        field.velocity(ms.Points(places)), field.velocity(ms.Points(places), sum=ms.Dense())
+    )
+    assert np.abs(field.velocity(crowd, at=places) - dense[:5]).max() < 1e-14
+    traced = jax.jit(lambda x: field.velocity(ms.Points(x)))(crowd.points)
+    assert np.abs(traced - dense).max() < 1e-14
+    assert chosen == []
+
+
+def test_a_token_beyond_the_reach_of_a_fast_sum_gets_its_dense_velocity():
+    # A token of hardly any mass sees the crowd by e^{20(−0.8−1)} = 2e−16, below any tolerance.
+    points = np.array([[1.0, 0.0]] * 1999 + [[-0.8, 0.6]])
+    alone = ms.Points(points, np.array([1.0] * 1999 + [1e-22]))
+    velocity = np.asarray(ms.SelfAttention(20.0).velocity(alone))
+    own, crowd = 1e-22 / 1999, np.exp(-36.0)
+    tangent = np.array([1.0, 0.0]) + 0.8 * points[-1]
+    np.testing.assert_allclose(velocity[-1], crowd / (own + crowd) * tangent, rtol=1e-12)
+
+
+@pytest.mark.parametrize("beta", [1e7, 1e18, 1e150, 1e308])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_beta_beyond_every_series_is_summed_densely(beta, dim):
+    crowd = ms.uniform(10_000, dim)
+    assert choose_sum(crowd, ms.SelfAttention(beta)).name == "dense"
+    assert choose_sum(crowd, ms.SelfAttention(beta, causal=True)).name == "dense"
+    assert choose_sum(crowd, ms.SelfAttention(2.0, query=beta, key=beta)).name == "dense"
+
+
+def test_a_series_for_an_endless_beta_is_refused():
+    with pytest.raises(ValueError, match=r"beta must be at most 4\.1943e\+06.*got 1e\+18.*Dense"):
+        degree_for(1e18, 2, 1e-10)
+    with pytest.raises(ValueError, match=r"degree must be at most 2048 in dimension 2; got 5000"):
+        HarmonicSum(2, 5000)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.core.numerics import jax, jnp
 from metastable.fields.sums import Kernel
-from metastable.numerics import jax, jnp
 from tests import oracles
 
 

@@ -17,7 +17,7 @@ import json
 import numpy as np
 import metastable as ms
 from metastable.fields.sums.sharded import ShardedSum
-from metastable.numerics import jax, jnp
+from metastable.core.numerics import jax, jnp
 
 rng = np.random.default_rng(0)
 errors = {"devices": len(jax.devices())}

@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
+from metastable.core.numerics import jnp
 from metastable.fields.sums.sphere import legendre_table
 from metastable.fields.sums.zonal import degree_for, pack, spectrum, unpack
-from metastable.harmonics import gegenbauer
-from metastable.numerics import jnp
+from metastable.geometry.harmonics import gegenbauer
 
 
 def coefficient(dim, ell, beta):

@@ -10,10 +10,16 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from metastable import checks
-from metastable.audit.generators.generator import FLOAT_BITS, Elicitation, mean_nll
+from metastable.audit.generators.generator import (
+    FLOAT_BITS,
+    Elicitation,
+    Tick,
+    mean_nll,
+    no_tick,
+)
 from metastable.audit.generators.soft import Soft
 from metastable.audit.target import Target
+from metastable.core import checks
 from metastable.models.language import seeded
 
 __all__ = ["Amortised"]
@@ -76,12 +82,16 @@ class Amortised:
         if self.network not in ("basic", "complex"):
             raise ValueError(f"network must be basic or complex; got {self.network!r}.")
 
-    def elicit(self, target: Target, texts: Sequence[str], seed: int = 0) -> Elicitation:
-        return self.imitate(
-            target, Soft(self.budget, self.soft_steps).elicit(target, texts, seed), seed
-        )
+    def elicit(
+        self, target: Target, texts: Sequence[str], seed: int = 0, *, tick: Tick = no_tick
+    ) -> Elicitation:
+        soft = Soft(self.budget, self.soft_steps)
+        prompts = soft.elicit(target, texts, seed, tick=lambda share: tick(share / 2))
+        return self.imitate(target, prompts, seed, tick=lambda share: tick((1 + share) / 2))
 
-    def imitate(self, target: Target, found: Elicitation, seed: int = 0) -> Elicitation:
+    def imitate(
+        self, target: Target, found: Elicitation, seed: int = 0, *, tick: Tick = no_tick
+    ) -> Elicitation:
         """Prompts of a network that starts from the prompts of `Soft` for the same items."""
         n, k, d = found.vectors.shape
         items = target.model.embed(found.ids).detach()
@@ -98,10 +108,12 @@ class Amortised:
             loss.backward()
             adam.step()
 
-        for _ in range(self.imitation):
+        for step in range(self.imitation):
+            tick(step / (self.imitation + self.steps))
             descend((network(items).reshape(n, k, d) - goal).square().mean())
         best, lowest = found.vectors, math.inf
         for step in range(self.steps + 1):
+            tick((self.imitation + step) / (self.imitation + self.steps))
             vectors = centre + scale * network(items).reshape(n, k, d)
             loss = mean_nll(target, vectors, found.ids, found.lengths)[0].mean()
             if loss.item() < lowest:

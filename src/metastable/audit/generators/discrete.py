@@ -10,9 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metastable import checks
-from metastable.audit.generators.generator import Elicitation, mean_nll
+from metastable.audit.generators.generator import Elicitation, Tick, mean_nll, no_tick
 from metastable.audit.target import Target
+from metastable.core import checks
 
 __all__ = ["Discrete"]
 
@@ -47,13 +47,16 @@ class Discrete:
         texts: Sequence[str],
         seed: int = 0,
         before: Sequence[str] | None = None,
+        *,
+        tick: Tick = no_tick,
     ) -> Elicitation:
         ids, lengths = target.rows(texts)
         allowed = torch.tensor(target.alphabet.readable(), device=ids.device)
         random = torch.Generator().manual_seed(seed)
         prompts = self._start(target, ids, allowed, before or [""] * len(texts))
         loss, right = self._value(target, prompts, ids, lengths)
-        for _ in range(self.steps):
+        for step in range(self.steps):
+            tick(step / self.steps)
             active = (~right).nonzero()[:, 0]
             if not len(active):
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -11,7 +11,9 @@ from torch import Tensor
 
 from metastable.audit.target import Target
 
-__all__ = ["FLOAT_BITS", "Elicitation", "Generator", "mean_nll"]
+__all__ = ["FLOAT_BITS", "Elicitation", "Generator", "Tick", "mean_nll", "no_tick"]
+
+Tick = Callable[[float], object]  # told the share of the search that is done
 
 FLOAT_BITS = 32  # of one number of a soft vector
 
@@ -40,7 +42,13 @@ class Generator(Protocol):
     @property
     def budget(self) -> int: ...
 
-    def elicit(self, target: Target, texts: Sequence[str], seed: int) -> Elicitation: ...
+    def elicit(
+        self, target: Target, texts: Sequence[str], seed: int = 0, *, tick: Tick = ...
+    ) -> Elicitation: ...
+
+
+def no_tick(share: float) -> None:
+    """For searches whose progress nobody follows."""
 
 
 def mean_nll(

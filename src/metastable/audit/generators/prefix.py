@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import torch
 
-from metastable import checks
-from metastable.audit.generators.generator import Elicitation
+from metastable.audit.generators.generator import Elicitation, Tick, no_tick
 from metastable.audit.target import Target
+from metastable.core import checks
 
 __all__ = ["Prefix", "refuse_short"]
 
@@ -30,7 +30,9 @@ class Prefix:
     def __post_init__(self) -> None:
         checks.integer("prefix", self.budget, 1)
 
-    def elicit(self, target: Target, texts: Sequence[str], seed: int = 0) -> Elicitation:
+    def elicit(
+        self, target: Target, texts: Sequence[str], seed: int = 0, *, tick: Tick = no_tick
+    ) -> Elicitation:
         k, alphabet = self.budget, target.alphabet
         ids, lengths = target.rows(texts)
         refuse_short(k, texts[int(lengths.argmin())], int(lengths.min()))

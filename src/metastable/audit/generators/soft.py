@@ -10,9 +10,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metastable import checks
-from metastable.audit.generators.generator import FLOAT_BITS, Elicitation, mean_nll
+from metastable.audit.generators.generator import (
+    FLOAT_BITS,
+    Elicitation,
+    Tick,
+    mean_nll,
+    no_tick,
+)
 from metastable.audit.target import Target
+from metastable.core import checks
 from metastable.models.language import seeded
 
 __all__ = ["Shared", "Soft"]
@@ -41,14 +47,18 @@ class Soft:
         checks.integer("steps", self.steps, 1)
         checks.positive("rate", self.rate)
 
-    def elicit(self, target: Target, texts: Sequence[str], seed: int = 0) -> Elicitation:
+    def elicit(
+        self, target: Target, texts: Sequence[str], seed: int = 0, *, tick: Tick = no_tick
+    ) -> Elicitation:
         ids, lengths = target.rows(texts)
         start = _start(target, len(texts), self.budget, seed)
-        vectors = self.search(target, start, ids, lengths)
+        vectors = self.search(target, start, ids, lengths, tick)
         bits = float(FLOAT_BITS * self.budget * target.model.width)
         return Elicitation(vectors, ids, lengths, [""] * len(texts), bits)
 
-    def search(self, target: Target, start: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
+    def search(
+        self, target: Target, start: Tensor, ids: Tensor, lengths: Tensor, tick: Tick = no_tick
+    ) -> Tensor:
         """The vectors (n, k, d) of lowest loss along the way from `start`."""
         rate = self.rate * spread(target)
         x, best = start.clone(), start.clone()
@@ -72,6 +82,7 @@ class Soft:
             square[active] = 0.99 * square[active] + 0.01 * g**2
             scale = (square[active] / (1 - 0.99**step)).sqrt() + 1e-8
             x[active] -= rate * mean[active] / (1 - 0.9**step) / scale
+            tick(step / self.steps)
         return best
 
 
@@ -96,7 +107,9 @@ class Shared:
         checks.integer("steps", self.steps, 1)
         checks.positive("rate", self.rate)
 
-    def elicit(self, target: Target, texts: Sequence[str], seed: int = 0) -> Elicitation:
+    def elicit(
+        self, target: Target, texts: Sequence[str], seed: int = 0, *, tick: Tick = no_tick
+    ) -> Elicitation:
         from metastable.audit.generators.prefix import Prefix
 
         begun = Prefix(self.prefix).elicit(target, texts)
@@ -106,7 +119,8 @@ class Shared:
         # The shared vectors stand where the opening stood.
         told = begun.vectors[:, 1:]
         best, lowest = x.detach().clone(), math.inf
-        for _ in range(self.steps):
+        for step in range(self.steps):
+            tick(step / self.steps)
             prompt = torch.cat([x.expand(rows, -1, -1), told], 1)
             loss = mean_nll(target, prompt, begun.ids, begun.lengths)[0].mean()
             if loss.item() < lowest:

@@ -7,12 +7,12 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.harmonic import features
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jax, jnp
 
 __all__ = ["CausalSum"]
 

@@ -10,7 +10,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.circle import CircleSum
 from metastable.fields.sums.costs import (
@@ -28,11 +29,11 @@ from metastable.fields.sums.probe import kernels_of, kernels_of_basis, own_place
 from metastable.fields.sums.sphere import SphereSum
 from metastable.fields.sums.zonal import MAX_DEGREE, degree_for
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["check_sum", "choose_sum"]
 
 _EXACTNESS = 1.3  # how much cheaper a sum must be than the dense one, which is exact to rounding
+_MOST_LOST = 40.0  # e^{−40} is below every tolerance a Gaussian sum can reach
 
 
 def choose_sum(measure: Points, field: Any, tolerance: float = 1e-10) -> Sum:
@@ -88,15 +89,15 @@ def _drift(field: Any, measure: Points, sum: Sum) -> Array:
 def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     count, dim = measure.points.shape
     target = _attainable(tolerance * _share(beta, dim), measure)
-    degree = degree_for(beta, dim, target)
+    degree = _degree(beta, dim, target)
     costs: dict[Any, float] = {Dense: dense_cost(count, dim) / _EXACTNESS}
-    if dim == 2 or degree <= MAX_DEGREE:
+    if degree is not None:
         costs[HarmonicSum] = harmonic_cost(count, dim, degree)
         if _has_nufft():
             fast = CircleSum if dim == 2 else SphereSum
             costs[fast] = nufft_cost(count, dim, degree, target)
     best = min(costs, key=lambda kind: costs[kind])
-    if best is Dense:
+    if best is Dense or degree is None:
         return Dense()
     return HarmonicSum(dim, degree, target) if best is HarmonicSum else best(degree, target)
 
@@ -104,8 +105,8 @@ def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
 def _causal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     count, dim = measure.points.shape
     target = _attainable(tolerance * _share(beta, dim), measure)
-    degree = degree_for(beta, dim, target)
-    if dim == 3 and degree > MAX_DEGREE:
+    degree = _degree(beta, dim, target)
+    if degree is None:
         return Dense()
     chosen = CausalSum.reaching(beta, dim, target)
     crowd = 1 if measure.times is None else np.unique(measure.times, return_counts=True)[1].max()
@@ -115,6 +116,15 @@ def _causal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     return chosen if causal_cost(count, dim, degree) < dense else Dense()
 
 
+def _degree(beta: float, dim: int, tolerance: float) -> int | None:
+    """The degree of the series, None where it is more than a fast sum can hold."""
+    # The coefficients spread over √β degrees: fewer would drop a third of the mass.
+    if math.sqrt(beta) > MAX_DEGREE[dim]:
+        return None
+    degree = degree_for(beta, dim, tolerance)
+    return degree if degree <= MAX_DEGREE[dim] else None
+
+
 def _gaussian_choice(measure: Points, kernel: Kernel, tolerance: float) -> Sum:
     """A Gaussian sum, if it is cheaper and query and key leave it enough digits."""
     plain = not kernel.biases and kernel.row is None and not np.any(kernel.column)
@@ -122,13 +132,18 @@ def _gaussian_choice(measure: Points, kernel: Kernel, tolerance: float) -> Sum:
         return Dense()
     # On the sphere queries and keys are images of unit vectors: their matrices bound the norms.
     query, key = np.asarray(kernel.left), np.asarray(kernel.right)
+    if not max(np.abs(query).max(), np.abs(key).max()) < 1e150:
+        return Dense()  # squares of the norms below would overflow
     beta, axes = float(kernel.beta), key.shape[1]
     long = float(np.linalg.norm(key, 2))
     short = float(np.linalg.norm(key, -2)) if measure.dim <= axes else 0.0
-    lost = beta / 2 * (long**2 - short**2 + float(np.linalg.norm(query - key, 2)) ** 2)
+    apart = float(np.linalg.norm(query - key, 2))
+    lost = beta / 2 * (long**2 - short**2 + apart**2)
     radius = math.sqrt(beta) * max(float(np.linalg.norm(query, 2)), long)
+    if lost > _MOST_LOST or radius == 0:
+        return Dense()
     target = tolerance * _share(beta * long**2, measure.dim) * math.exp(-lost)
-    if radius == 0 or target < _attainable(target, measure):
+    if target < _attainable(target, measure):
         return Dense()
     chosen = GaussianSum(radius * (1 + 1e-9), target)
     dense = dense_cost(measure.count, axes, zonal=False) / _EXACTNESS

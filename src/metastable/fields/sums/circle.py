@@ -7,9 +7,9 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jnp
 
 __all__ = ["CircleSum"]
 

@@ -9,10 +9,10 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jnp
 
 __all__ = ["GaussianSum"]
 

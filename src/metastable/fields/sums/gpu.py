@@ -5,10 +5,10 @@ from __future__ import annotations
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.fused import fused_sums
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jax, jnp
 
 __all__ = ["FusedSum"]
 

@@ -9,12 +9,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.fields.sums.sphere import legendre_table, turned
-from metastable.numerics import jax, jnp
 
 __all__ = ["HarmonicSum", "features"]
 

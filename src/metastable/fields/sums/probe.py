@@ -7,9 +7,9 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.measures import Points
-from metastable.numerics import is_traced, jax, jnp
 
 __all__ = ["kernels_of", "kernels_of_basis", "own_places"]
 

@@ -8,9 +8,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jax, jnp
 
 __all__ = ["ShardedSum"]
 

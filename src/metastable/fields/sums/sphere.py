@@ -9,9 +9,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
+from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.numerics import jnp
 
 __all__ = ["SphereSum", "legendre_table", "turned"]
 

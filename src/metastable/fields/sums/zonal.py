@@ -16,14 +16,16 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 from scipy import special
 
-from metastable import checks
+from metastable.core import checks
+from metastable.core.numerics import jnp
 from metastable.fields.sums.kernel import Kernel
-from metastable.harmonics import multiplicity
-from metastable.numerics import jnp
+from metastable.geometry.harmonics import multiplicity
 
 __all__ = ["MAX_DEGREE", "attend", "check", "degree_for", "pack", "spectrum", "unpack"]
 
-MAX_DEGREE = 160  # on the sphere: the Legendre tables grow with its cube, to 33 MB here
+# By dimension: the quadrature of the circle grows with the square of the degree, to 134 MB here,
+# the Legendre tables of the sphere with its cube, to 33 MB.
+MAX_DEGREE = {2: 2048, 3: 160}
 
 _LEAST = 1e-14  # below this rounding in double precision decides, not the number of terms
 
@@ -33,10 +35,10 @@ def check(dim: int, degree: int, tolerance: float) -> None:
     if dim not in (2, 3):
         raise ValueError(f"dim must be 2 or 3 for a harmonic series; got {dim}: use Dense().")
     checks.integer("degree", degree, 1)
-    if dim == 3 and degree > MAX_DEGREE:
+    if degree > MAX_DEGREE[dim]:
         raise ValueError(
-            f"degree must be at most {MAX_DEGREE} on the sphere; got {degree}: use Dense(), or a "
-            "larger tolerance."
+            f"degree must be at most {MAX_DEGREE[dim]} in dimension {dim}; got {degree}: use "
+            "Dense(), or a larger tolerance."
         )
     checks.positive("tolerance", tolerance)
 
@@ -51,7 +53,13 @@ def degree_for(beta: Any, dim: int, tolerance: float) -> int:
     """
     beta = float(checks.nonnegative("beta", beta))
     tolerance = max(float(checks.positive("tolerance", tolerance)), _LEAST)
-    degrees = np.arange(40 + int(12 * math.sqrt(beta + 1) + beta / 10))
+    if beta > MAX_DEGREE[2] ** 2:
+        raise ValueError(
+            f"beta must be at most {MAX_DEGREE[2] ** 2:g} for a harmonic series, whose degree "
+            f"grows as its root; got {beta:g}: use Dense()."
+        )
+    # The coefficients are a law of variance about beta: at twelve deviations e^{−72} is left.
+    degrees = np.arange(40 + int(12 * math.sqrt(beta + 1)))
     if dim == 2:
         terms = 2 * special.ive(degrees, beta)
     else:

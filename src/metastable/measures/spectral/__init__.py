@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from metastable.core.numerics import jax
 from metastable.measures.spectral.basis import Basis
 from metastable.measures.spectral.circle import CircleBasis
 from metastable.measures.spectral.sphere import SphereBasis
 from metastable.measures.spectral.zonal import ZonalBasis
-from metastable.numerics import jax
 
 __all__ = ["Basis", "CircleBasis", "SphereBasis", "ZonalBasis", "basis_for"]
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable.numerics import jnp
+from metastable.core.numerics import jnp
 
 __all__ = ["BLOCK", "Basis"]
 

@@ -8,9 +8,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable.harmonics import fourier_coefficients
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.harmonics import fourier_coefficients
 from metastable.measures.spectral.basis import BLOCK, Basis
-from metastable.numerics import jax, jnp
 
 __all__ = ["CircleBasis"]
 

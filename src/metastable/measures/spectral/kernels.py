@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array
 from scipy.special import logsumexp
 
+from metastable.core.numerics import jax, jnp
 from metastable.measures.spectral.zonal import gauss, polynomials
-from metastable.numerics import jax, jnp
 
 __all__ = ["attention_kernel", "exponential_kernel", "log_mean_exponential", "potential_kernel"]
 

@@ -8,16 +8,16 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from metastable.harmonics import harmonic_coefficients, spherical_harmonics
+from metastable.core.numerics import jax, jnp
+from metastable.geometry.harmonics import harmonic_coefficients, spherical_harmonics
 from metastable.measures.spectral.basis import BLOCK, Basis
 from metastable.measures.spectral.zonal import gauss
-from metastable.numerics import jax, jnp
 
 __all__ = ["SphereBasis"]
 
 
 class SphereBasis(Basis):
-    """Real f̂_{ℓm} at ℓ² + ℓ + m, in the convention of `metastable.harmonics`.
+    """Real f̂_{ℓm} at ℓ² + ℓ + m, in the convention of `metastable.geometry.harmonics`.
 
     Inside, the coefficients of e^{imφ} for m ≥ 0 stand in a matrix C[m, ℓ] = f̂_{ℓm} − i f̂_{ℓ,−m}.
     Gauss–Legendre nodes in z = cos θ, equally spaced ones in longitude. The tables hold

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array
 from scipy.linalg import eigh_tridiagonal
 
+from metastable.core.numerics import jax, jnp
 from metastable.measures.spectral.basis import BLOCK, Basis
-from metastable.numerics import jax, jnp
 
 __all__ = ["ZonalBasis", "gauss", "polynomials", "slopes"]
 

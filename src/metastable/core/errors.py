@@ -1,0 +1,86 @@
+"""Complaints about a spec, as one line each: key, requirement, value received."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+__all__ = ["one_line"]
+
+
+def one_line(error: ValidationError) -> str:
+    """The first complaint of a validation, as argument, requirement and value received."""
+    first = _most_telling(error.errors(include_url=False))
+    # The discriminated unions add the kind to the path; people never wrote it there.
+    kind, given = first["type"], first["input"]
+    # A key may be called like a kind (`tokens`): the last part is one, unless the kind is at fault.
+    last = -1 if kind.startswith("union_tag") else len(first["loc"]) - 1
+    where = ".".join(
+        str(part) for k, part in enumerate(first["loc"]) if not _is_tag(part, last=k == last)
+    )
+    if kind == "extra_forbidden":
+        return f"unknown key {where}; got {_shown(given)}: remove it or check its spelling."
+    if kind == "missing":
+        return f"{where} is required; got nothing: add it."
+    requirement = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if kind == "union_tag_invalid":
+        context = first.get("ctx", {})
+        where, given = f"{where}.kind", context.get("tag")
+        requirement = f"must be one of {context.get('expected_tags')}"
+    elif kind == "union_tag_not_found":
+        where, requirement = f"{where}.kind", "must say which kind is meant"
+    return f"{where} {requirement}; got {_shown(given)}."
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value's repr; words for what has none (too deep, too many digits)."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} too large to be shown"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# Names pydantic gives to the forms of a value; nobody wrote them.
+_FORMS = frozenset(
+    "Draw float int str bool constrained-float constrained-int constrained-str one many".split()
+)
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """Every kind that a part of a spec may have: `kind` of all its models."""
+    from metastable.core.spec import Model
+
+    found, left = set(), [Model]
+    while left:
+        model = left.pop()
+        left += model.__subclasses__()
+        if "kind" in model.model_fields:
+            found.update(get_args(model.model_fields["kind"].annotation))
+    return frozenset(found)
+
+
+def _is_tag(part: Any, *, last: bool) -> bool:
+    """Whether a part of a location names a form of the value, not a key of the spec."""
+    if not isinstance(part, str):
+        return False
+    return part in _FORMS or "[" in part or (part in _kinds() and not last)
+
+
+def _most_telling(complaints: list[Any]) -> Any:
+    """Where a value may have several forms, the complaint of the form it nearly had."""
+    first = complaints[0]
+    if isinstance(first["input"], dict):
+        near = [c for c in complaints if "Draw" in c["loc"]]
+    elif isinstance(first["input"], list):
+        near = [c for c in complaints if c["type"] == "value_error"]
+    elif isinstance(first["input"], int):
+        limits = ("less_than", "greater_than")
+        near = [c for c in complaints if c["loc"][:-1] == first["loc"][:-1]]
+        near = [c for c in near if c["type"].startswith(limits)]
+    else:
+        near = []
+    return near[0] if near else first

@@ -1,0 +1,252 @@
+"""Result folders: claimed by one process, sealed by a manifest, verified when they are opened.
+
+A folder holds a spec, what was computed from it, and, written last, `manifest.json` with the
+SHA-256 of every file and of itself. Pages that are made from the rest (`report.html`, `figures/`),
+files that end in `.part` and hidden files are not among them. Nothing here knows what was computed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from metastable.core.lock import LOCK, Lock
+
+__all__ = ["FULL", "MANIFEST", "DiskFull", "claimed", "naming", "open_folder", "seal", "unchecked"]
+
+MANIFEST, FORMAT = "manifest.json", "metastable result 2"
+DERIVED = ("report.html", "figures", "*.part", ".*", MANIFEST)  # never among the checksums
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REMEDY = "restore it from a copy, or remove the folder and run it again"
+
+
+class DiskFull(OSError):
+    """A result could not be written for lack of room; the command line ends with code 1."""
+
+
+@contextmanager
+def claimed(
+    folder: Path, spec: str, text: str, same: Callable[[Path], bool], what: str
+) -> Iterator[None]:
+    """Hold `folder` for one piece of work (`what`: "run", "audit") described by the file `spec`.
+
+    A new or empty folder gets that file with this `text`. One whose file is the `same` is gone on
+    with, unless it is finished; anything else is refused, as is a folder that another process
+    holds. When the block fails before anything was computed, what was made here is removed again;
+    a full disk becomes `DiskFull`, which says what is kept.
+    """
+    if not ((folder / LOCK).exists() and (folder / spec).exists()):
+        _refuse_foreign(folder, spec, same, what)  # before a single file is written there
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    lock = Lock(folder, what)
+    fresh = not (folder / spec).exists()
+    try:
+        _refuse_foreign(folder, spec, same, what)
+        if fresh:
+            _write(folder / spec, text.encode())
+        yield
+    except BaseException as error:
+        empty = fresh and not _computed(folder, spec)
+        if empty:
+            _clear(folder, spec)
+        if _is_full(error):
+            file = getattr(error, "filename", None) or folder
+            kept = "nothing is kept" if empty else "what was computed before is kept"
+            raise DiskFull(
+                f"{file} cannot be written (no space left on the disk); {kept}: make room and run "
+                "the same command again."
+            ) from error
+        raise
+    finally:
+        lock.release()
+        with suppress(OSError):  # not empty: the usual case
+            for path in made:
+                path.rmdir()
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the disk inside the block name this file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def seal(folder: Path, content: dict[str, Any], skip: Sequence[str] = ()) -> Path:
+    """Write the manifest: `content`, checksums of all files but `skip` (patterns), its own last."""
+    content = {"format": FORMAT, **content, "files_sha256": _checksums(folder, skip)}
+    content["manifest_sha256"] = _own_checksum(content)
+    path = folder / MANIFEST
+    _write(path, json.dumps(content, indent=2).encode())
+    return path
+
+
+def open_folder(folder: Path, missing: str) -> dict[str, Any]:
+    """The manifest of a folder, after every file was compared with it.
+
+    A ValueError names the file that is damaged, or says `missing` where there is no manifest. The
+    manifest of an older version has no checksums to compare with: then `unchecked` in the result
+    says so.
+    """
+    if not (folder / MANIFEST).is_file():
+        raise ValueError(missing)
+    manifest = _read(folder)
+    if "unchecked" not in manifest:
+        for name, expected in manifest["files_sha256"].items():
+            _verify(folder / name, expected)
+    return manifest
+
+
+def unchecked(folder: Path) -> str | None:
+    """A sentence where files of results in a folder cannot be checked, else None; hashes none."""
+    inside = sorted(path.parent for path in folder.rglob(MANIFEST))
+    if not inside:
+        return f"{folder} has no {MANIFEST}: its files were not checked."
+    return next((note for path in inside if (note := _read(path).get("unchecked"))), None)
+
+
+def _refuse_foreign(folder: Path, spec: str, same: Callable[[Path], bool], what: str) -> None:
+    """Refuse a folder that holds other things, damaged ones, or this work finished."""
+    if not folder.exists():
+        return
+    if folder.is_dir() and not set(os.listdir(folder)) - {LOCK, f"{spec}.part"}:
+        return
+    finished = False
+    if (folder / MANIFEST).is_file() and ((folder / spec).is_file() or _is_sealed(folder)):
+        finished = open_folder(folder, "")["outcome"]["name"] != "interrupted"
+    if not (folder / spec).is_file() or not same(folder / spec):
+        beside = f" (another {spec}, or a damaged one)" if (folder / spec).is_file() else ""
+        raise ValueError(
+            f"--out must be a new or empty folder; {folder} holds something else{beside}: choose "
+            "another, or remove it yourself."
+        )
+    if finished:
+        raise ValueError(
+            f"--out {folder} already holds this {what}, finished: choose another folder, or "
+            "remove it to run again."
+        )
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The manifest, itself verified."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path} is damaged (not JSON): {REMEDY}.") from None
+    if not _is_ours(manifest):
+        raise ValueError(f"{path} is damaged (not a manifest of a result): {REMEDY}.")
+    own = manifest.pop("manifest_sha256", None)
+    if own is None and "format" not in manifest:
+        manifest["unchecked"] = (
+            f"{folder} was made by an older version: its files were not checked."
+        )
+    elif own != _own_checksum(manifest):
+        raise ValueError(f"{path} is damaged (its own checksum differs): {REMEDY}.")
+    return manifest
+
+
+def _is_sealed(folder: Path) -> bool:
+    """Whether the manifest is a whole one of ours; other programs have files of that name too."""
+    try:
+        return bool(_read(folder))
+    except ValueError:
+        return False
+
+
+def _is_ours(manifest: Any) -> bool:
+    """Whether a manifest has what every reader of one relies on."""
+    kinds = {"spec": dict, "outcome": dict, "result": dict, "started": str, "files_sha256": dict}
+    return (
+        isinstance(manifest, dict)
+        and all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+        and isinstance(manifest["outcome"].get("name"), str)
+        and not any({"..", "/"} & set(PurePosixPath(n).parts) for n in manifest["files_sha256"])
+    )
+
+
+def _own_checksum(content: dict[str, Any]) -> str:
+    """Of the content in one canonical form, so that spaces and the order of keys do not matter."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _checksums(folder: Path, skip: Sequence[str]) -> dict[str, Any]:
+    """SHA-256 of each file by name; of a folder, those of the files in it by path."""
+    names = [name for name in sorted(os.listdir(folder)) if not _matches(name, (*DERIVED, *skip))]
+    return {
+        name: {inner: _checksum(folder / name / inner) for inner in _files(folder / name)}
+        if (folder / name).is_dir()
+        else _checksum(folder / name)
+        for name in names
+    }
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _files(folder: Path) -> list[str]:
+    """Paths of all files below a folder, hidden ones aside."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    names = (path.relative_to(folder) for path in paths)
+    return sorted(n.as_posix() for n in names if not any(p.startswith(".") for p in n.parts))
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _verify(path: Path, expected: Any) -> None:
+    """Compare a file, or all files of a folder, with their checksums."""
+    if isinstance(expected, dict):
+        for name, checksum in expected.items():
+            _verify(path / name, checksum)
+        more = [name for name in _files(path) if name not in expected] if path.is_dir() else []
+        if more:
+            raise ValueError(f"{path / more[0]} does not belong to this result: remove it.")
+    elif not path.is_file():
+        raise ValueError(f"{path} is missing: {REMEDY}.")
+    elif _checksum(path) != expected:
+        raise ValueError(f"{path} is damaged (its checksum is not that in {MANIFEST}): {REMEDY}.")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file beside its place and rename it: it is there whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with naming(path):
+            part.write_bytes(data)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    os.replace(part, path)
+
+
+def _computed(folder: Path, spec: str) -> bool:
+    """Whether files lie in the folder beside its spec and its lock."""
+    names = {p.name for p in folder.rglob("*") if not p.is_dir()}
+    return bool(names - {spec, LOCK, f"{spec}.part"})
+
+
+def _clear(folder: Path, spec: str) -> None:
+    """Take away the spec, and folders with nothing in them."""
+    (folder / spec).unlink(missing_ok=True)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            path.rmdir()
+
+
+def _is_full(error: BaseException) -> bool:
+    """Also where a library words the system's error itself."""
+    return getattr(error, "errno", None) in FULL or "os error 28" in str(error)

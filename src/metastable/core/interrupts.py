@@ -1,0 +1,61 @@
+"""Ctrl-C answered by one line that says what was written and how to go on."""
+
+# Imported before anything else of the program: the standard library alone, and little of it.
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+__all__ = ["answer_interrupts", "interruption", "line_for", "option"]
+
+WRITERS = ("report", "reproduce", "explore")  # commands that may write without --out
+
+
+def interruption(out: str | os.PathLike[str] | None) -> str:
+    """The sentence for a command that Ctrl-C ended, given its --out folder or None."""
+    if out is not None and os.path.isdir(out) and os.listdir(out):
+        return f"interrupted; {out} is unfinished: run the same command again to go on."
+    return "interrupted; nothing was written."
+
+
+def option(name: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option as it stands on the command line; None where it is not given."""
+    for k, word in enumerate(arguments):
+        if word == name:
+            return arguments[k + 1] if k + 1 < len(arguments) else None
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return None
+
+
+def line_for(arguments: Sequence[str]) -> str:
+    """The whole line for a command line, given without the program's name."""
+    out = option("--out", arguments)
+    if out is None and arguments and arguments[0] in WRITERS:
+        return "metastable: interrupted."
+    return f"metastable: {interruption(out)}"
+
+
+def answer_interrupts() -> None:
+    """Let Ctrl-C end the process at once while a module is being imported.
+
+    Elsewhere it raises KeyboardInterrupt as ever. Inside an import, extension modules such as
+    NumPy's do not survive that exception: they crash, hang, or fail with an error of their own.
+    What is on the disk is then what a kill would leave, from which every command goes on.
+    Does nothing where SIGINT is ignored or answered by someone else.
+    """
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        inner = frame
+        while inner is not None:
+            if inner.f_code.co_filename.startswith("<frozen importlib"):
+                os.write(2, f"{line_for(sys.argv[1:])}\n".encode(errors="replace"))
+                os._exit(130)
+            inner = inner.f_back
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, answer)

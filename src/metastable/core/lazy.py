@@ -1,0 +1,49 @@
+"""Public names of a package, imported on first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy"]
+
+
+def lazy(
+    package: str, homes: Mapping[str, str], *, parts: str = "", extra: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and the sorted public names for a package's `__init__`.
+
+    - `homes`: module below the package → the names it holds, separated by blanks.
+    - `parts`: subpackages that are attributes too, without being public names.
+    - `extra`: the extra of pyproject.toml that brings the third-party modules these names need.
+
+    >>> lazy("metastable.report", {"svg": "save_figure", "globe": "draw_strip"})[2]
+    ['draw_strip', 'save_figure']
+    """
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def look_up(name: str) -> Any:
+        if name in parts.split():
+            return import_module(f"{package}.{name}")
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{home[name]}")
+        except ModuleNotFoundError as error:
+            if not extra or (error.name or "").startswith("metastable"):
+                raise
+            raise ModuleNotFoundError(
+                f"{package}.{name} needs {error.name}: install the extra [{extra}], "
+                "as README says.",
+                name=error.name,
+            ) from None
+        value = getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*home, *parts.split(), *vars(sys.modules[package]).get("__all__", ())})
+
+    return look_up, names, sorted(home)

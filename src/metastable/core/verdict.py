@@ -1,0 +1,91 @@
+"""Rows of a comparison: what was expected, what was observed, and whether they agree."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Comparison", "Verdict", "judge", "not_applicable"]
+
+AGREE, DISAGREE, NOT_APPLICABLE = "agree", "disagree", "not applicable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """One claim about a run.
+
+    `tolerance` says what difference is allowed, in words; `reason` says why the verdict is what it
+    is when that is not plain from the numbers.
+    """
+
+    claim: str
+    source: str
+    expected: Any
+    observed: Any
+    tolerance: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison:
+    """All verdicts on one run."""
+
+    rows: tuple[Verdict, ...]
+    clock: str
+
+    def count(self, verdict: str) -> int:
+        return sum(row.verdict == verdict for row in self.rows)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing disagrees."""
+        return self.count(DISAGREE) == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "clock": self.clock,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "agree": self.count(AGREE),
+            "disagree": self.count(DISAGREE),
+            "not_applicable": self.count(NOT_APPLICABLE),
+        }
+
+    def print(self) -> None:
+        """The rows as a table on the terminal."""
+        from metastable.core.show import print_comparison
+
+        print_comparison(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({self.count(AGREE)} agree, {self.count(DISAGREE)} disagree, "
+            f"{self.count(NOT_APPLICABLE)} not applicable)"
+        )
+
+
+def judge(
+    claim: str,
+    source: str,
+    expected: float,
+    observed: float,
+    *,
+    relative: float | None = None,
+    absolute: float | None = None,
+    reason: str = "",
+) -> Verdict:
+    """Agree when the difference is within the relative or the absolute tolerance."""
+    allowed = absolute if relative is None else relative * abs(expected)
+    finite = bool(np.isfinite(observed) and np.isfinite(expected))
+    near = finite and abs(observed - expected) <= (allowed or 0.0)
+    words = f"{absolute:g}" if relative is None else f"{100 * relative:g} %"
+    return Verdict(
+        claim, source, float(expected), float(observed), words, AGREE if near else DISAGREE, reason
+    )
+
+
+def not_applicable(claim: str, source: str, reason: str) -> Verdict:
+    """A claim this run cannot test, and why."""
+    return Verdict(claim, source, None, None, "", NOT_APPLICABLE, reason)

@@ -1,0 +1,154 @@
+"""Fields: one model per force on tokens, and lists of them that add."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from metastable.core.spec import Model, NonNegative, Operator, Positive, Real, Whole
+
+
+class RopeSpec(Model):
+    kind: Literal["rope"]
+    base: Positive = 10000.0
+
+
+class AlibiSpec(Model):
+    kind: Literal["alibi"]
+    slope: NonNegative
+
+
+class WindowSpec(Model):
+    kind: Literal["window"]
+    width: Positive
+    sinks: Whole = 0
+
+
+Position = Annotated[RopeSpec | AlibiSpec | WindowSpec, Field(discriminator="kind")]
+
+
+class SelfAttentionSpec(Model):
+    kind: Literal["self_attention"] = "self_attention"
+    beta: NonNegative = 1.0
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+    normalized: bool = True
+    causal: bool = False
+    position: tuple[Position, ...] = ()
+
+
+class L2Spec(Model):
+    kind: Literal["l2_attention"]
+    beta: NonNegative
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+    causal: bool = False
+
+
+class SinkhornSpec(Model):
+    kind: Literal["sinkhorn_attention"]
+    beta: NonNegative
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+
+
+class MultiHeadSpec(Model):
+    kind: Literal["multi_head"]
+    heads: tuple[SelfAttentionSpec, ...] = Field(min_length=1)
+    outputs: tuple[Operator, ...] | None = None
+
+
+class KuramotoSpec(Model):
+    kind: Literal["kuramoto"]
+    coupling: Real = 1.0
+    frequencies: list[Real] | None = None
+
+
+class KrauseSpec(Model):
+    """Confidence within `radius`: constant up to it, or e^{−‖x−y‖²/(2 radius²)} with `smooth`."""
+
+    kind: Literal["krause"]
+    radius: Positive
+    smooth: bool = False
+
+
+class PotentialSpec(Model):
+    """W(s) = Σ_k coefficients[k] s^k."""
+
+    kind: Literal["potential"]
+    coefficients: list[Real] = Field(min_length=2)
+
+
+class FeedForwardSpec(Model):
+    kind: Literal["feed_forward"]
+    outer: Operator = None
+    inner: Operator = None
+    bias: list[Real] | None = None
+    activation: Literal["relu", "tanh", "gelu", "sigmoid"] = "relu"
+    after: SelfAttentionSpec | MultiHeadSpec | None = None
+
+
+class NoiseSpec(Model):
+    kind: Literal["noise"]
+    kappa: Positive
+
+
+Placeable = Annotated[
+    SelfAttentionSpec | L2Spec | SinkhornSpec | MultiHeadSpec | FeedForwardSpec,
+    Field(discriminator="kind"),
+]
+
+
+class BlockSpec(Model):
+    kind: Literal["block"]
+    field: Placeable
+    placement: Literal["post", "pre", "peri", "ngpt", "depth_sqrt", "mix"]
+    alpha: Positive = 1.0
+    until: NonNegative = 1.0
+
+
+class GainSpec(Model):
+    kind: Literal["gain"]
+    field: Placeable
+    gain: list[Real]
+
+
+class RescaledSpec(Model):
+    kind: Literal["rescaled"]
+    attention: SelfAttentionSpec
+
+
+class PiecewiseSpec(Model):
+    """One field per layer: the k-th holds until switches[k]."""
+
+    kind: Literal["piecewise"]
+    fields: tuple[SelfAttentionSpec, ...] = Field(min_length=1)
+    switches: list[Positive]
+
+
+FieldSpec = Annotated[
+    SelfAttentionSpec
+    | L2Spec
+    | SinkhornSpec
+    | MultiHeadSpec
+    | KuramotoSpec
+    | KrauseSpec
+    | PotentialSpec
+    | FeedForwardSpec
+    | NoiseSpec
+    | BlockSpec
+    | GainSpec
+    | RescaledSpec
+    | PiecewiseSpec,
+    Field(discriminator="kind"),
+]
+
+
+Fields = Annotated[
+    Annotated[FieldSpec, Tag("one")] | Annotated[tuple[FieldSpec, ...], Tag("many")],
+    Discriminator(lambda value: "many" if isinstance(value, list | tuple) else "one"),
+]

@@ -1,0 +1,1 @@
+"""The sphere: named operations, harmonics of a measure, maxima of band-limited functions."""

@@ -1,0 +1,125 @@
+"""The folder of reproductions: its entries, read without importing them, and its modules."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from metastable.core.errors import one_line
+from metastable.reproduce.entry import Entry
+
+if TYPE_CHECKING:
+    from metastable.reproduce.finding import Finding
+
+__all__ = ["catalogue", "function_of", "load", "read_entry", "sources"]
+
+PACKAGE = "reproductions"
+
+
+def sources() -> dict[str, str]:
+    """Title of every source by the name of its folder, in the order of the names."""
+    return {
+        file.parent.name: ast.literal_eval(_assigned(file, "TITLE"))
+        for file in sorted(_home().glob("*/__init__.py"))
+    }
+
+
+def catalogue() -> dict[str, Entry]:
+    """All entries by name, source by source."""
+    entries: dict[str, Entry] = {}
+    for source in sources():
+        for file in sorted((_home() / source).glob("[!_]*.py")):
+            entry = read_entry(file)
+            if entry.name in entries:
+                raise ValueError(
+                    f"names of entries must differ; got {entry.name} in "
+                    f"{entries[entry.name].source} and in {source}: rename one."
+                )
+            entries[entry.name] = entry
+    return entries
+
+
+def read_entry(file: Path) -> Entry:
+    """The entry of a file: the literal arguments of its `ENTRY = Entry(…)`, without importing it.
+
+    Importing 120 entries takes their numerical and plotting packages, and seconds.
+    """
+    call = _assigned(file, "ENTRY")
+    try:
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError
+        tree = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except ValueError:
+        raise ValueError(
+            f"{file.name}: ENTRY must be Entry(…) with literal keyword arguments."
+        ) from None
+    try:
+        return Entry.model_validate({**tree, "source": file.parent.name, "name": file.stem})
+    except ValidationError as error:
+        raise ValueError(f"{file.name}: {one_line(error)}") from None
+
+
+def load(name: str) -> ModuleType:
+    """A module of the reproductions by its dotted name, such as "ponti2025._sigmoid_network".
+
+    The folder is imported as the package `reproductions`, wherever it lies: beside the sources, or
+    inside the installed package.
+    """
+    home = _home()
+    if PACKAGE not in sys.modules:
+        spec = spec_from_file_location(
+            PACKAGE, home / "__init__.py", submodule_search_locations=[str(home)]
+        )
+        assert spec is not None and spec.loader is not None
+        sys.modules[PACKAGE] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[PACKAGE])
+    places = [Path(place).resolve() for place in sys.modules[PACKAGE].__path__]
+    if home not in places:
+        raise ValueError(
+            f"{PACKAGE} must be the package at {home}; got the one at {places[0]}: import "
+            "metastable.reproduce in a process of its own."
+        )
+    return import_module(f"{PACKAGE}.{name}")
+
+
+def function_of(entry: Entry) -> Callable[..., Finding]:
+    """The function that does the work; its arguments are the entry's settings."""
+    function: Any = getattr(load(f"{entry.source}.{entry.name}"), entry.name, None)
+    if function is None:
+        raise ValueError(f"{entry.name}.py must define {entry.name}(); it has no such function.")
+    try:
+        inspect.signature(function).bind(**entry.arguments(fast=False))
+    except TypeError as error:
+        raise ValueError(
+            f"{entry.name}.py: settings must be the arguments of {entry.name}(): {error}."
+        ) from None
+    return function
+
+
+def _assigned(file: Path, name: str) -> ast.expr:
+    """The expression that a module assigns to a name at its top level."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [name]:
+            return node.value
+    raise ValueError(f"{file.parent.name}/{file.name} must assign {name}; it does not.")
+
+
+def _home() -> Path:
+    """`reproductions/`: inside an installed package, or beside the sources."""
+    package = Path(__file__).resolve().parents[1]
+    for place in (package / PACKAGE, package.parents[1] / PACKAGE):
+        if (place / "__init__.py").is_file():
+            return place
+    raise ValueError(
+        f"{PACKAGE}/ must lie beside src/ or inside the installed package; it does neither: "
+        "install metastable again."
+    )

@@ -1,0 +1,205 @@
+"""A sweep as a spec: axes over the keys of one experiment, and what to observe in every cell."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+
+from metastable.core.errors import one_line
+from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed
+from metastable.core.toml import read_toml, to_toml
+from metastable.flows.spec import Experiment, load_experiment
+
+__all__ = [
+    "Budget",
+    "Range",
+    "Sweep",
+    "canonical",
+    "experiment_with",
+    "flattened",
+    "load_sweep",
+]
+
+SECTIONS = ("measure", "field", "flow")
+LONGEST = 1_000_000  # values along one axis
+
+
+class Range(Model):
+    """`count` values from `from` to `to`, equally spaced, or by equal ratios with `log`.
+
+    Values are rounded to twelve digits, so that a longer range of the same spacing repeats them.
+
+    >>> Range.model_validate({"from": 1, "to": 100, "count": 3, "log": True}).values
+    [1, 10, 100]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+    first: Real = Field(alias="from")
+    last: Real = Field(alias="to")
+    count: Annotated[Count, Field(le=LONGEST)]
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _ends(self) -> Range:
+        if self.log and not (self.first > 0 and self.last > 0):
+            raise ValueError(f"must go between numbers > 0 with log, not from {self.first:g}")
+        return self
+
+    @property
+    def values(self) -> list[Any]:
+        shares = [k / max(self.count - 1, 1) for k in range(self.count)]
+        if self.log:
+            a, b = math.log(self.first), math.log(self.last)
+            raw = [math.exp(a + (b - a) * s) for s in shares]
+        else:
+            raw = [self.first + (self.last - self.first) * s for s in shares]
+        values = [float(f"{value:.12g}") for value in raw]
+        return [int(v) for v in values] if all(v.is_integer() for v in values) else values
+
+
+class Budget(Model):
+    """Limits: a sweep stops feeding cells after `seconds`, and refuses a store above `bytes`."""
+
+    seconds: Positive | None = None
+    bytes: Count | None = None
+
+
+Integer = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Scalar = bool | Integer | float | str
+Values = Annotated[list[Scalar], Field(min_length=1)]
+Cases = dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")], dict[str, Any]]
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, Range) or (isinstance(value, dict) and "from" in value):
+        return "range"
+    return "cases" if isinstance(value, dict) else "values"
+
+
+Axis = Annotated[
+    Annotated[Values, Tag("values")]
+    | Annotated[Range, Tag("range")]
+    | Annotated[Cases, Tag("cases")],
+    Discriminator(_form),
+]
+
+
+class Sweep(Model):
+    """Many runs of one experiment: every combination of the axes, `repetitions` times.
+
+    - `axes`: a key of the base such as `field.beta`, with a list or a range; or any other name,
+      with a table of cases, each a table of keys to set.
+    - `samples`: independent starts inside one cell, over which observables are averaged.
+    - `same_starts`: all cells of one repetition begin from the same random numbers.
+    - `base`: an experiment; its seeds are those of the cells, unless an axis sets them.
+
+    >>> sweep = Sweep(axes={"field.beta": [1.0, 2.0]}, observables=("clusters",))
+    >>> sweep.values("field.beta")
+    [1.0, 2.0]
+    """
+
+    name: str = ""
+    axes: dict[str, Axis] = Field(min_length=1)
+    repetitions: Count = 1
+    samples: Count = 1
+    same_starts: bool = False
+    seed: Seed = 0
+    observables: tuple[str, ...] = Field(min_length=1)
+    base: dict[str, Any] = Field(default_factory=dict)
+    budget: Budget = Budget()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat_axes(cls, tree: Any) -> Any:
+        """TOML reads `field.beta = …` as nested tables; axes are known by their dotted key."""
+        if isinstance(tree, dict) and isinstance(tree.get("axes"), dict):
+            axes: dict[str, Any] = {}
+            for key, value in tree["axes"].items():
+                axes |= dict(_axes_of(key, value)) if key in SECTIONS else {key: value}
+            return {**tree, "axes": axes}
+        return tree
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Sweep:
+        for key in self.axes:
+            keys = self.values(key)
+            if len(set(map(canonical, keys))) < len(keys):
+                raise ValueError(f"axes.{key} must hold each value once, not {keys}")
+            is_key = key.split(".")[0] in SECTIONS and "." in key
+            if is_key == isinstance(self.axes[key], dict):
+                raise ValueError(
+                    f"axes.{key} must be a key such as field.beta with a list or a range, or "
+                    "another name with a table of cases"
+                )
+        if len(set(self.observables)) < len(self.observables):
+            raise ValueError(f"observables must be named once each, not {list(self.observables)}")
+        return self
+
+    def values(self, key: str) -> list[Any]:
+        """The values along one axis, in order: numbers, words, or names of cases."""
+        axis = self.axes[key]
+        return axis.values if isinstance(axis, Range) else list(axis)
+
+    def overrides(self, key: str, value: Any) -> dict[str, Any]:
+        """What one value of one axis sets in the base, by dotted key."""
+        axis = self.axes[key]
+        if not isinstance(axis, dict):
+            return {key: value}
+        return {k: v for name, node in axis[value].items() for k, v in flattened(name, node)}
+
+    def to_toml(self) -> str:
+        return to_toml(self.model_dump(mode="json", exclude_defaults=True))
+
+
+def canonical(value: Any) -> Any:
+    """A value of an axis up to its spelling: 2 and 2.0 are one; true is not 1."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number else json.dumps(value)
+
+
+def experiment_with(base: dict[str, Any], overrides: dict[str, Any]) -> Experiment:
+    """The base with some keys set; a whole table is set before the keys inside it."""
+    ordered = sorted(overrides.items(), key=lambda item: item[0].count("."))
+    return load_experiment(None, {**_copy(base), **_copy(dict(ordered))})
+
+
+def flattened(key: str, node: Any) -> list[tuple[str, Any]]:
+    """Leaves of nested tables by dotted key; a range, a draw or anything with a kind is a leaf."""
+    if not isinstance(node, dict) or not node or {"from", "draw", "kind"} & set(node):
+        return [(key, node)]
+    return [leaf for name, child in node.items() for leaf in flattened(f"{key}.{name}", child)]
+
+
+def _axes_of(key: str, node: Any) -> list[tuple[str, Any]]:
+    """Axes of nested tables by dotted key: lists and ranges, whatever the key is called."""
+    if not isinstance(node, dict) or not node or "from" in node:
+        return [(key, node)]
+    return [axis for name, child in node.items() for axis in _axes_of(f"{key}.{name}", child)]
+
+
+def load_sweep(path: str | Path) -> Sweep:
+    """Read a sweep from TOML; a file of tokens is looked for beside it."""
+    tree = read_toml(path)
+    measure = tree.get("base", {}).get("measure") if isinstance(tree.get("base"), dict) else None
+    if isinstance(measure, dict) and isinstance(measure.get("file"), str):
+        measure["file"] = str(Path(path).resolve().parent / measure["file"])
+    try:
+        return Sweep.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if not first["loc"]:  # a complaint of the sweep as a whole needs no copy of it
+            raise ValueError(first["msg"].removeprefix("Value error, ") + ".") from None
+        raise ValueError(re.sub(r"\.(values|range|cases)\b", "", one_line(error))) from None
+
+
+def _copy(node: Any) -> Any:
+    """A deep copy: overrides are assigned into the tree."""
+    if isinstance(node, dict):
+        return {key: _copy(value) for key, value in node.items()}
+    return [_copy(value) for value in node] if isinstance(node, list) else node
