@@ -1,8 +1,8 @@
 """A picture as data: what is shown, not how it is drawn.
 
 A figure is one of a few shapes (lines, bars, histogram, map, cloud, strip, film, panels) with its
-axes, units, clock and caption. `metastable.report.draw` draws it with matplotlib, for pages, papers
-and notebooks; the explorer reads `to_json()`. `to_tree` and `from_tree` take the arrays of a figure
+axes, units, clock and caption. `metastable.report.drawing` draws it with matplotlib for pages and
+papers; the explorer reads `to_json()`. `to_tree` and `from_tree` take the arrays of a figure
 out and put them back, so that a result folder keeps figures as numbers.
 """
 

@@ -12,14 +12,7 @@ from matplotlib.patches import Circle
 from metastable.core.figure import Cloud
 from metastable.report.style import CATEGORIES, INK, category_colors
 
-__all__ = ["draw_cloud", "view_from"]
-
-
-def view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
-    """Rows right, up and towards, (3, 3), of an orthographic view from `turn` radians around."""
-    right = np.array([-np.sin(turn), np.cos(turn), 0.0])
-    towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
-    return np.array([right, np.cross(towards, right), towards])
+__all__ = ["draw_cloud"]
 
 
 def draw_cloud(ax: Axes, cloud: Cloud) -> None:

@@ -7,8 +7,19 @@ from typing import Any
 import numpy as np
 
 from metastable.core import checks
-from metastable.core.figure import Axis, Cloud, Figure, Film, Lines, Map, Panels, Paths, Series
-from metastable.core.figure import Strip, time_axis
+from metastable.core.figure import (
+    Axis,
+    Cloud,
+    Figure,
+    Film,
+    Lines,
+    Map,
+    Panels,
+    Paths,
+    Series,
+    Strip,
+    time_axis,
+)
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.measures import Points
@@ -50,7 +61,8 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
     time = time_axis(run.times, run.clock, log)
     angle = Axis("angle θ", unit="rad", ticks="pi")
     if tokens is None:
-        x = np.concatenate([np.full(f.count, t) for t, f in zip(run.times, run.frames, strict=True)])
+        moments = zip(run.times, run.frames, strict=True)
+        x = np.concatenate([np.full(frame.count, t) for t, frame in moments])
         y = np.concatenate([np.asarray(frame.angles) for frame in run.frames])
         masses = np.concatenate([np.asarray(frame.weights) for frame in run.frames])
         dots = Series("", x, y, style="points", sizes=np.clip(60 * masses, 0.5, 30))
@@ -261,7 +273,8 @@ def film_on_sphere(run: Trajectory, seconds: float = 6.0, frames: int = 90) -> F
     checks.positive("seconds", seconds)
     groups, _ = _groups(run)
     view = view_of(run.frames[-1])
-    shown = [snapshot(run.frames[k], groups, view, title=_title(run, k)) for k in _evenly(run, frames)]
+    chosen = _evenly(run, frames)
+    shown = [snapshot(run.frames[k], groups, view, title=_title(run, k)) for k in chosen]
     return Film(shown, seconds, caption=f"{run.frames[0].count} tokens. {_clock(run)}")
 
 
@@ -306,7 +319,7 @@ def film_in_space(
             groups=labels,
             segments=hull_edges(points),
             planes=planes,
-            view=view_from(0.5 + share) if first.dim == 3 else None,
+            view=_view_from(0.5 + share) if first.dim == 3 else None,
             reach=reach,
             x=Axis(names[0]),
             y=Axis(names[1]),
@@ -317,7 +330,7 @@ def film_in_space(
     return Film(shown, seconds, caption=f"{first.count} tokens in R^{first.dim}.", size=size)
 
 
-def view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
+def _view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
     """Rows right, up and towards, (3, 3), of an orthographic view from `turn` radians around."""
     right = np.array([-np.sin(turn), np.cos(turn), 0.0])
     towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
