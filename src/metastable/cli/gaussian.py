@@ -160,9 +160,10 @@ def _read_matrix(file: Path) -> Any:
 
     try:
         return np.load(file, allow_pickle=False)
-    except (EOFError, ValueError):  # empty, and not NumPy's
+    except (EOFError, ValueError) as error:  # empty, and not NumPy's
         raise ValueError(
-            f"--matrix must be an array saved by NumPy (.npy); got {file}: save it with numpy.save."
+            f"--matrix must be an array saved by NumPy (.npy); got {file} ({error}): save it with "
+            "numpy.save."
         ) from None
 
 
