@@ -17,6 +17,7 @@ from metastable.sweep.execute import run_sweep
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.spec import Sweep
 from metastable.sweep.store import kept_sweep
+from tests.explorer.serving import Inside, until
 
 LAYERS = {"kind": "layers", "step": 0.5}
 SPEC = {
@@ -126,3 +127,19 @@ def test_maps_of_a_sweep_and_the_experiment_behind_a_cell(chosen):
         assert isinstance(spec["measure"]["seed"], str)
     with pytest.raises(Refused, match="below 6"):
         Folder(chosen).cell("map", 6)
+
+
+def test_the_server_answers_with_what_lies_in_the_folder(chosen):
+    server = Inside(chosen, runs=1)
+    try:
+        with server.http() as http:
+            assert http.get("/api/folder").json() == Folder(chosen).list()
+            assert http.get("/api/sweep/map").json() == Folder(chosen).sweep("map")
+            assert http.get("/api/sweep/map/cell/3").json()["spec"] == Folder(chosen).cell("map", 3)
+            assert http.get("/api/recording/model").content == Folder(chosen).recording("model")
+            for path in ("recording/link", "recording/map", "sweep/model", "sweep/map/cell/6"):
+                answer = http.get(f"/api/{path}")
+                assert answer.status_code == 400 and answer.json()["error"], path
+            until(lambda: not list(server.desk.shelf.root.iterdir()))  # no recording stays behind
+    finally:
+        server.stop()

@@ -210,6 +210,7 @@ class Pool:
                 if worker.alive:
                     self.busy += 1
                     return worker
+                self.workers.discard(worker)
             starting = self._start()
         return await starting
 

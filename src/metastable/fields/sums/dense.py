@@ -76,8 +76,12 @@ def _attend_symmetric(kernel: Kernel, values: Array, block: int) -> tuple[Array,
     weighted = jnp.concatenate([mass, mass * values], axis=1)
     count = x.shape[0]
 
+    # A token's own term is e^0 up to rounding. Beyond this β the rounding of ⟨x,x⟩ alone would make
+    # it overflow or vanish, while tokens it could tell apart no longer attend to each other.
+    sharp = jnp.minimum(beta, 0.2 / jnp.finfo(values.dtype).eps)
+
     def exponentials(rows: Array, columns: Array) -> Array:
-        return jnp.exp(beta * (rows @ columns) - beta)
+        return jnp.exp(sharp * (rows @ columns) - sharp)
 
     if count <= block:
         total = exponentials(x, x.T) @ weighted
