@@ -18,7 +18,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.observe import kernel_modes
-from metastable.report import draw_angles, draw_clusters, save_figure
+from metastable.report import plot_angles, plot_clusters, save_figure
 from metastable.theory.counts import predicted_angles
 
 # Parameters
@@ -46,6 +46,6 @@ print(f"{seen.count} observed at the exit, at {angles.round(2)} rad")
 ms.compare(run).print()
 
 # Figure
-for name, figure in {"angles": draw_angles(run), "clusters": draw_clusters(run)}.items():
+for name, figure in {"angles": plot_angles(run), "clusters": plot_clusters(run)}.items():
     for path in save_figure(figure, out, f"01_first_clusters_{name}"):
         print(path)

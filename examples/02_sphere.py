@@ -18,7 +18,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.observe import kernel_modes
-from metastable.report import animate, draw_energy, draw_strip, save_figure
+from metastable.report import film_on_sphere, plot_energy, plot_strip, save_figure, write_film
 from metastable.theory.counts import expected_count
 from metastable.theory.spectrum import exit_time, max_rate
 
@@ -48,7 +48,7 @@ energy = float(ms.energy(run.frames[-1], beta, scaled=True))
 print(f"2βe^(−β)E = {energy:.4f} at the end; sum of squared masses {np.sum(last.masses**2):.4f}")
 
 # Figure
-for name, figure in {"strip": draw_strip(run), "energy": draw_energy(run)}.items():
+for name, figure in {"strip": plot_strip(run), "energy": plot_energy(run)}.items():
     for path in save_figure(figure, out, f"02_sphere_{name}"):
         print(path)
-print(animate(run, out / "02_sphere.gif", frames=10 if fast else 60))
+print(write_film(film_on_sphere(run, frames=10 if fast else 60), out / "02_sphere.gif"))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import metastable as ms
-from metastable.report import draw_strip, save_figure
+from metastable.report import plot_strip, save_figure
 from metastable.report.style import OTHER, TIME, new_figure, time_axis
 
 # Parameters
@@ -51,6 +51,6 @@ ax.axhline(0.1, color=OTHER, lw=0.8, ls="--")
 ax.set(yscale="log", ylim=(1e-4, 4), ylabel="distance to $x_1(0)$ (rad)")
 time_axis(ax, run.times, run.clock)
 figure.set_label("Distance of each token to the first one; early tokens dark, late ones light.")
-for name, drawn in {"distance": figure, "strip": draw_strip(run)}.items():
+for name, drawn in {"distance": figure, "strip": plot_strip(run)}.items():
     for path in save_figure(drawn, out, f"03_causal_{name}"):
         print(path)

@@ -19,7 +19,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.observe import hull, hull_contains
-from metastable.report import draw_hulls, save_figure
+from metastable.report import plot_hulls, save_figure
 from metastable.report.style import CATEGORIES, new_figure, time_axis
 from metastable.theory.limits import polytope_residual
 
@@ -54,6 +54,6 @@ ax.plot(run.times, areas, color=CATEGORIES[0], lw=1.6)
 ax.set_ylabel("area of the hull of z")
 time_axis(ax, run.times, run.clock)
 figure.set_label("Area of the convex hull of the rescaled tokens.")
-for name, drawn in {"hulls": draw_hulls(run), "area": figure}.items():
+for name, drawn in {"hulls": plot_hulls(run), "area": figure}.items():
     for path in save_figure(drawn, out, f"04_polytope_{name}"):
         print(path)

@@ -18,7 +18,7 @@ import numpy as np
 import metastable as ms
 from metastable.observe import amplitudes
 from metastable.report import save_figure
-from metastable.report.densities import draw_amplitudes, draw_density
+from metastable.report.figures.density import plot_amplitudes, plot_density
 from metastable.theory.spectrum import dominant_mode, max_rate
 
 # Parameters
@@ -42,7 +42,7 @@ slope = np.polyfit(run.times[early], np.log(size[early]), 1)[0]
 print(f"mode {mode} grows at {slope:.5f}; theory says {max_rate(beta, 2):.5f}")
 
 # Figures
-figures = {"density": draw_density(run), "modes": draw_amplitudes(run)}
+figures = {"density": plot_density(run), "modes": plot_amplitudes(run)}
 for name, figure in figures.items():
     for path in save_figure(figure, out, f"14_density_{name}"):
         print(path)

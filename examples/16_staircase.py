@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import metastable as ms
-from metastable.report import draw_angles, draw_energy, save_figure
+from metastable.report import plot_angles, plot_energy, save_figure
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -36,7 +36,7 @@ print(f"2βe^(−β)E climbs from {scaled[0]:.4f} to {scaled[-1]:.4f}")
 print(f"it never falls: {bool((np.diff(scaled) > -1e-12).all())}")
 
 # Figures
-figures = {"angles": draw_angles(run, log=True), "energy": draw_energy(run, log=True)}
+figures = {"angles": plot_angles(run, log=True), "energy": plot_energy(run, log=True)}
 for name, figure in figures.items():
     for path in save_figure(figure, out, f"16_staircase_{name}"):
         print(path)

@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Density, Points
 from metastable.observe import amplitudes, kernel_modes, peaks, phases
-from metastable.report.densities import draw_amplitudes, draw_density
+from metastable.report.figures.density import plot_amplitudes, plot_density
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.spectrum import dominant_mode, max_rate
@@ -50,4 +50,4 @@ def three_phases(*, beta: float, amplitude: float, tokens: int, horizon: float) 
         holds("the density is handed to tokens when it can no longer be resolved", "one call",
               isinstance(last, Points), "tokens", type(last).__name__),
     ]  # fmt: skip
-    return Finding(rows, {"density": draw_density(run), "modes": draw_amplitudes(run)})
+    return Finding(rows, {"density": plot_density(run), "modes": plot_amplitudes(run)})

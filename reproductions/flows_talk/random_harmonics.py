@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density, uniform
 from metastable.observe import kernel_modes
-from metastable.report.globe import draw_strip
+from metastable.report.figures.run import plot_strip
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
@@ -75,7 +75,7 @@ def random_harmonics(*, betas: list[float], tokens: int, seeds: int, degree: int
         },
     )  # fmt: skip
     assert last is not None
-    return Finding(rows, {"counts": figure, "exit": draw_strip(last, 2)})
+    return Finding(rows, {"counts": figure, "exit": plot_strip(last, 2)})
 
 
 def _growth(beta: float, degree: int) -> tuple[float, float]:

@@ -12,8 +12,7 @@ from metastable.flows import flow
 from metastable.flows.staircase import Merge
 from metastable.measures import uniform
 from metastable.observe import clusters, energy
-from metastable.report.animation import animate
-from metastable.report.globe import draw_strip
+from metastable.report.figures.run import film_on_sphere, plot_strip
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -69,11 +68,11 @@ def sphere_movie(*, tokens: int, beta: float, horizon: float, seed: int) -> Find
         holds("the energy never falls", "gradient flow", bool((np.diff(levels) > -1e-12).all()),
               "grows", f"smallest step {np.diff(levels).min():.1e}"),
     ]  # fmt: skip
-    strip = draw_strip(run)
+    strip = plot_strip(run)
     left = np.array([x.count for x in whole.frames])
     steps = draw_lines(
         {"tokens left": (whole.times[1:], left[1:])}, "time t (SA clock)", "places", log="xy",
         lines=True, caption=f"{tokens} tokens on S², β = {beta:g}, merged where they have met.",
     )  # fmt: skip
-    movie = lambda path, frames: animate(run, path, frames=frames)
+    movie = lambda frames: film_on_sphere(run, frames=frames)
     return Finding(rows, {"strip": strip, "staircase": steps}, movies={"sphere": movie})

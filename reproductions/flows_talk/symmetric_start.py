@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points
 from metastable.observe import clusters
-from metastable.report.angles import draw_angles
+from metastable.report.figures.run import plot_angles
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.ring import ring_rates
@@ -65,7 +65,7 @@ def symmetric_start(*, beta: float, copies: int, each: int, horizon: float) -> F
               "clustering theorem: all other fixed points are saddles; ring of k clusters", fastest,
               float(math.log(size[1] / size[0]) * fastest), relative=1e-3),
     ]  # fmt: skip
-    return Finding(rows, {"angles": draw_angles(run)})
+    return Finding(rows, {"angles": plot_angles(run)})
 
 
 def _unit(angles: np.ndarray) -> np.ndarray:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.figure import Film
 from metastable.core.verdict import judge
 from metastable.learn.neural_lessons import learn_classes
 from metastable.learn.spec import Classification, Descent, Network, Spirals
 from metastable.report.learning import draw_curves
-from metastable.report.lesson_pictures import animate_frames, draw_frames
+from metastable.report.lesson_pictures import draw_frames, film_frames
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -80,10 +81,10 @@ def two_classes(
     ]  # fmt: skip
     picture: Any = lesson.pictures["flow"]
 
-    def movie(path: Any, frames: int) -> None:
+    def movie(frames: int) -> Film:
         kept = np.unique(np.linspace(0, len(picture.times) - 1, frames).round().astype(int))
         some = dataclasses.replace(picture, times=picture.times[kept], places=picture.places[kept])
-        animate_frames(some, path)
+        return film_frames(some)
 
     figures = {
         "flow": draw_frames(picture),

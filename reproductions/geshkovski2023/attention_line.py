@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.animation import animate_space
+from metastable.report.figures.run import film_in_space
 from metastable.report.plots import draw_image, draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -78,5 +78,5 @@ def attention_line(*, tokens: int, seed: int, horizon: float) -> Finding:
         "$P_{ij}$",
         f"Attention matrix at t = {horizon:g}, tokens in the order of their places.",
     )
-    movie = lambda path, frames: animate_space(run, path, frames=frames, matrix=True)
+    movie = lambda frames: film_in_space(run, frames=frames, matrix=True)
     return Finding(rows, {"tokens": paths, "matrix": matrix}, movies={"tokens and P(t)": movie})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from metastable.measures import gaussian_points
-from metastable.report.animation import animate_space
+from metastable.report.figures.run import film_in_space
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -86,5 +86,5 @@ def hyperplanes(*, tokens: int, draws: int, ratio: float, turns: float) -> Findi
     for level in (0.0, a, b):
         ax.axhline(level, color="#d55e00", ls=":", lw=1.2)
     planes = (geometry.functionals[0], [0.0, a, b])
-    movie = lambda path, frames: animate_space(run, path, frames=frames, planes=planes)
+    movie = lambda frames: film_in_space(run, frames=frames, planes=planes)
     return Finding(rows, {"levels": figure}, movies={"three hyperplanes": movie})

@@ -9,8 +9,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.animation import animate_space
-from metastable.report.hulls import draw_hulls
+from metastable.report.figures.run import film_in_space, plot_hulls
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -82,8 +81,8 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
     )
     return Finding(
         rows,
-        {"hulls": draw_hulls(flat), "residual": residual},
+        {"hulls": plot_hulls(flat), "residual": residual},
         movies={
-            "plane": lambda path, frames: animate_space(flat, path, frames=frames),
+            "plane": lambda frames: film_in_space(flat, frames=frames),
         },
     )

@@ -10,7 +10,7 @@ import numpy as np
 from metastable.core.verdict import judge
 from metastable.flows import Trajectory
 from metastable.measures import gaussian_points
-from metastable.report.animation import animate_space
+from metastable.report.figures.run import film_in_space
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -91,7 +91,7 @@ def polytope_times_subspace(*, tokens: int, draws: int, inner: float, horizon: f
         lines=True,
     )
     film = _first(kept, 0.45)
-    movie = lambda path, frames: animate_space(film, path, frames=frames)
+    movie = lambda frames: film_in_space(film, frames=frames)
     return Finding(rows, {"residual": figure}, movies={"polytope times line": movie})
 
 

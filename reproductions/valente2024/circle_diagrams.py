@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.flows.ensemble import Angles
 from metastable.measures import uniform
-from metastable.report.angles import draw_angles
+from metastable.report.figures.run import plot_angles
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -41,7 +41,7 @@ def circle_diagrams(*, tokens: int, betas: list[float], starts: int, horizon: fl
         curves[f"β = {beta:g}"] = (times, together)
         gains.append(float(together[-1] - np.interp(horizon / 3, times, together)))
         run = flow(uniform(tokens, 2, seed=4), SelfAttention(beta), horizon, frames=121)
-        figures[f"beta{beta:g}"] = draw_angles(run)
+        figures[f"beta{beta:g}"] = plot_angles(run)
     low, high = (float(curve[1][-1]) for curve in curves.values())
     rows = [
         holds(

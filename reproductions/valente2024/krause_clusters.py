@@ -8,7 +8,7 @@ from metastable.fields import Krause
 from metastable.flows import flow
 from metastable.measures import Points
 from metastable.observe import clusters
-from metastable.report.angles import draw_line
+from metastable.report.figures.run import plot_line
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -42,4 +42,4 @@ def krause_clusters(*, tokens: int, reach: float, seeds: int, horizon: float) ->
         holds("neighbours end out of each other's reach", "jabin2014clustering",
               min(nearest) >= reach, f"at least {reach:g}", min(nearest)),
     ]  # fmt: skip
-    return Finding(rows, {"opinions": draw_line(run)})
+    return Finding(rows, {"opinions": plot_line(run)})

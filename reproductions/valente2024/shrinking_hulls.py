@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.observe import hull, hull_contains
-from metastable.report.hulls import draw_hulls
+from metastable.report.figures.run import plot_hulls
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -49,6 +49,6 @@ def shrinking_hulls(*, tokens: int, dim: int, horizon: float, seeds: int) -> Fin
             volumes, "time t", "volume of the hull", lines=True,
             caption=f"{tokens} tokens in R^{dim}, V = I: hulls of z = e^(−t)x.",
         ),
-        "hulls": draw_hulls(flat),
+        "hulls": plot_hulls(flat),
     }  # fmt: skip
     return Finding(rows, figures, [f"Corners of the last hulls: {corners}."])

@@ -8,16 +8,15 @@ from PIL import Image
 import metastable as ms
 from metastable.core.outcome import Outcome
 from metastable.flows import Trajectory
-from metastable.report import animate
-from metastable.report.animation import animate_space
-from metastable.report.clouds import hull_edges
+from metastable.observe.geometry import hull_edges
+from metastable.report import film_in_space, film_on_sphere, write_film
 from tests.report import made
 
 
 @pytest.mark.parametrize("name", ["circle", "sphere", "merging"])
 def test_frames_and_duration(name, tmp_path):
     run = made.RUNS[name]()
-    path = animate(run, tmp_path / "new" / "run.gif", seconds=2.0, frames=5)
+    path = write_film(film_on_sphere(run, seconds=2.0, frames=5), tmp_path / "new" / "run.gif")
     with Image.open(path) as film:
         frames = min(5, len(run.times))
         assert film.n_frames == frames and film.info["loop"] == 0
@@ -29,11 +28,11 @@ def test_frames_and_duration(name, tmp_path):
     assert path.stat().st_size < 500_000
 
 
-def test_refusals(tmp_path):
+def test_refusals():
     with pytest.raises(ValueError, match="circle or S²"):
-        animate(made.square(), tmp_path / "run.gif")
+        film_on_sphere(made.square())
     with pytest.raises(ValueError, match="seconds must be > 0"):
-        animate(made.circle(), tmp_path / "run.gif", seconds=0)
+        film_on_sphere(made.circle(), seconds=0)
 
 
 def still(dim, frames=5):
@@ -48,7 +47,8 @@ def still(dim, frames=5):
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_space(dim, tmp_path):
     planes = (np.eye(dim)[0], [0.0, 1.0]) if dim > 1 else None
-    path = animate_space(still(dim), tmp_path / "run.gif", 1.0, 4, planes=planes, matrix=dim == 1)
+    made_film = film_in_space(still(dim), 1.0, 4, planes=planes, matrix=dim == 1)
+    path = write_film(made_film, tmp_path / "run.gif")
     with Image.open(path) as film:
         assert film.n_frames == 4
         film.seek(0)
@@ -57,12 +57,12 @@ def test_space(dim, tmp_path):
         assert np.abs(np.asarray(film.convert("RGB"), float) - before).max() > 50  # it moves
 
 
-def test_space_refusals(tmp_path):
+def test_space_refusals():
     with pytest.raises(ValueError, match="R\\^d"):
-        animate_space(made.circle(), tmp_path / "run.gif")
+        film_in_space(made.circle())
     plain = dataclasses.replace(still(2), field=ms.SelfAttention(1.0))
     with pytest.raises(ValueError, match="Rescaled"):
-        animate_space(plain, tmp_path / "run.gif", matrix=True)
+        film_in_space(plain, matrix=True)
 
 
 def test_edges_of_a_cube():

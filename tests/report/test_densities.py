@@ -6,6 +6,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.measures import Density
+from metastable.report import draw
 from metastable.report.figures import figures_of
 
 
@@ -23,10 +24,10 @@ def test_figures_follow_the_geometry():
     for name, run in runs.items():
         figures = figures_of(run)
         assert list(figures) == [name, "amplitudes", "energy"]
-        assert all("SA clock" in str(figure.get_label()) for figure in figures.values())
-        figures[name].canvas.draw()
-    assert "20 tokens (dots)" in str(figures_of(runs["density"])["density"].get_label())
+        assert all("SA clock" in figure.caption for figure in figures.values())
+        draw(figures[name]).canvas.draw()
+    assert "20 tokens (dots)" in figures_of(runs["density"])["density"].caption
     zonal = figures_of(made(Density.mode(8, 2, 0.1), Density.mode(8, 2, 0.2)))
-    assert "on S^7" in str(zonal["density"].get_label())
-    drawn = zonal["amplitudes"].axes[0]
+    assert "on S^7" in zonal["density"].caption
+    drawn = draw(zonal["amplitudes"]).axes[0]
     assert drawn.get_yscale() == "log" and "degree" in drawn.get_ylabel()

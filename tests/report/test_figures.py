@@ -7,24 +7,25 @@ from matplotlib.collections import LineCollection, QuadMesh
 
 import metastable as ms
 from metastable.report import (
-    draw_angles,
-    draw_clusters,
-    draw_energy,
-    draw_hulls,
-    draw_line,
-    draw_rank,
-    draw_similarity,
-    draw_strip,
+    draw,
     figures_of,
+    plot_angles,
+    plot_clusters,
+    plot_energy,
+    plot_hulls,
+    plot_line,
+    plot_rank,
+    plot_similarity,
+    plot_strip,
 )
-from metastable.report.angles import unwrap
-from metastable.report.globe import view_of
+from metastable.report.figures.run import unwrap, view_of
 from tests.report import made
 
 
 @pytest.fixture(scope="module", params=made.RUNS)
 def drawn(request):
-    return request.param, figures_of(made.RUNS[request.param]())
+    figures = figures_of(made.RUNS[request.param]())
+    return request.param, {name: draw(figure) for name, figure in figures.items()}
 
 
 def test_figures_suit_the_run(drawn):
@@ -101,41 +102,45 @@ def test_unwrapped_angles_keep_clusters_whole():
 
 
 def test_angles_show_every_token_and_the_masses():
-    ax = draw_angles(made.circle()).axes[0]
+    ax = draw(plot_angles(made.circle())).axes[0]
     (lines,) = [c for c in ax.collections if isinstance(c, LineCollection)]
     assert len(lines.get_segments()) == 40
     assert sorted(text.get_text() for text in ax.texts) == ["20 %", "30 %", "50 %"]
 
 
 def test_time_is_logarithmic_past_three_decades():
-    assert draw_rank(made.circle()).axes[0].get_xscale() == "linear"
-    assert draw_rank(made.RUNS["slow circle"]()).axes[0].get_xscale() == "log"
-    assert draw_rank(made.circle(), log=True).axes[0].get_xscale() == "log"
+    assert draw(plot_rank(made.circle())).axes[0].get_xscale() == "linear"
+    assert draw(plot_rank(made.RUNS["slow circle"]())).axes[0].get_xscale() == "log"
+    assert draw(plot_rank(made.circle(), log=True)).axes[0].get_xscale() == "log"
 
 
 def test_energy_of_two_opposite_clusters():
     # 2βe^{−β}E = m₁² + m₂² + 2m₁m₂e^{−2β} for points at ±e_1, m = 2/3 and 1/3.
-    line = draw_energy(made.sphere()).axes[0].lines[0]
+    line = draw(plot_energy(made.sphere())).axes[0].lines[0]
     assert line.get_ydata()[-1] == pytest.approx(5 / 9 + 4 / 9 * np.exp(-18), rel=1e-6)
-    assert draw_rank(made.sphere()).axes[0].lines[0].get_ydata()[-1] == pytest.approx(1, abs=1e-3)
+    assert draw(plot_rank(made.sphere())).axes[0].lines[0].get_ydata()[-1] == pytest.approx(
+        1, abs=1e-3
+    )
 
 
 def test_energy_needs_an_energy():
     with pytest.raises(ValueError, match="self-attention on the sphere"):
-        draw_energy(made.square())
+        plot_energy(made.square())
 
 
 def test_cluster_counts():
-    linkage, modes = draw_clusters(made.circle()).axes[0].lines
+    linkage, modes = draw(plot_clusters(made.circle())).axes[0].lines
     assert linkage.get_ydata()[-1] == 3 and modes.get_ydata()[-1] == 3
-    (alone,) = draw_clusters(made.square()).axes[0].lines
+    (alone,) = draw(plot_clusters(made.square())).axes[0].lines
     assert alone.get_ydata()[0] == 5  # four corners and the centre, farther apart than 0.2
 
 
 def test_similarity_of_two_opposite_clusters():
     # Of the 30·29 ordered pairs, 20·19 + 10·9 have cosine 1 and 2·20·10 have cosine −1.
     (mesh,) = [
-        c for c in draw_similarity(made.sphere()).axes[0].collections if isinstance(c, QuadMesh)
+        c
+        for c in draw(plot_similarity(made.sphere())).axes[0].collections
+        if isinstance(c, QuadMesh)
     ]
     shares = mesh.get_array().filled(0).reshape(60, -1)
     np.testing.assert_allclose(shares.sum(axis=0), 1)
@@ -144,9 +149,10 @@ def test_similarity_of_two_opposite_clusters():
 
 
 def test_hulls_are_the_squares():
-    ax = draw_hulls(made.square(), count=9).axes[0]
-    assert len(ax.lines) == 9
-    for line, t in zip(ax.lines, made.square().times, strict=True):
+    ax = draw(plot_hulls(made.square(), count=9)).axes[0]
+    hulls = [line for line in ax.lines if line.get_marker() == ""]
+    assert len(hulls) == 9
+    for line, t in zip(hulls, made.square().times, strict=True):
         assert set(map(tuple, np.abs(line.get_xydata()))) == {(1 / (1 + t), 1 / (1 + t))}
         # A walk around the square has four sides of equal length, and no diagonal.
         sides = np.linalg.norm(np.diff(line.get_xydata(), axis=0), axis=1)
@@ -157,7 +163,7 @@ def test_tokens_in_one_dimension():
     values = np.array([[-1.0], [0.5], [2.0]])
     frames = [ms.Points(values * s, on_sphere=False) for s in (1.0, 0.5, 0.25)]
     run = made.trajectory(frames, [0.0, 1.0, 2.0])
-    (lines,) = draw_line(run).axes[0].collections
+    (lines,) = draw(plot_line(run)).axes[0].collections
     assert [s[:, 1].tolist() for s in lines.get_segments()][2] == [2.0, 1.0, 0.5]
     assert list(figures_of(run)) == ["line", "clusters"]
 
@@ -168,9 +174,9 @@ def test_strip_faces_the_mass():
     np.testing.assert_allclose(view @ view.T, np.eye(3), atol=1e-12)
     assert np.linalg.det(view) == pytest.approx(1)
     assert (view @ [1.0, 0.0, 0.0])[2] > 0.9  # the heavier of the two clusters is in front
-    assert [ax.get_visible() for ax in draw_strip(run, count=5).axes] == [True] * 5 + [False]
+    assert [ax.get_visible() for ax in draw(plot_strip(run, count=5)).axes] == [True] * 5 + [False]
 
 
 def test_only_circle_and_sphere_have_snapshots():
     with pytest.raises(ValueError, match="circle or S²"):
-        draw_strip(made.sphere(dim=4))
+        plot_strip(made.sphere(dim=4))

@@ -7,8 +7,9 @@ from PIL import Image
 
 from metastable.core.outcome import Outcome
 from metastable.learn.lesson import Chart, Curves, Frames, Lesson
+from metastable.report.drawing import write_film
 from metastable.report.learning import report_lesson
-from metastable.report.lesson_pictures import animate_frames, draw_chart, draw_frames, draw_panels
+from metastable.report.lesson_pictures import draw_chart, draw_frames, draw_panels, film_frames
 
 RNG = np.random.default_rng(0)
 FRAMES = Frames(
@@ -37,7 +38,7 @@ def test_a_strip_shows_evenly_chosen_frames_with_every_point_in_sight():
 
 
 def test_a_gif_has_every_frame(tmp_path):
-    with Image.open(animate_frames(FRAMES, tmp_path / "flow.gif")) as image:
+    with Image.open(write_film(film_frames(FRAMES), tmp_path / "flow.gif")) as image:
         assert image.n_frames == 7
 
 

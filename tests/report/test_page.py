@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -11,7 +12,7 @@ from metastable.report import (
     Picture,
     Section,
     Table,
-    draw_rank,
+    plot_rank,
     rows_table,
     write_page,
 )
@@ -62,8 +63,8 @@ def page(tmp_path_factory):
         {"claim": "b", "expected": 1, "observed": 2, "verdict": "disagree", "reason": "far"},
         {"claim": "c", "verdict": "not applicable"},
     ]
-    figure, other = draw_rank(made.circle()), draw_rank(made.sphere())
-    figure.set_label(EVIL)
+    figure, other = plot_rank(made.circle()), plot_rank(made.sphere())
+    figure = dataclasses.replace(figure, caption=EVIL)
     path = write_page(
         tmp_path_factory.mktemp("page") / "new" / "page.html",
         EVIL,

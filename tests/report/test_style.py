@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb, to_rgba
 
-from metastable.report.style import BETA, CATEGORIES, DENSITY, OTHER, TIME, category_colours
+from metastable.report.style import BETA, CATEGORIES, DENSITY, OTHER, TIME, category_colors
 
 PAPER, NIGHT = "#ffffff", "#14171c"  # the backgrounds of templates/page.html
 # Machado, Oliveira, Fernandes, IEEE TVCG 15 (2009), severity 1, on linear RGB.
@@ -77,5 +77,5 @@ def test_maps_are_ordered():
 
 
 def test_light_groups_and_tokens_without_mass_are_grey():
-    colours = category_colours(np.array([0, 1, 7, 8, 40, -1]))
+    colours = category_colors(np.array([0, 1, 7, 8, 40, -1]))
     assert colours.tolist() == [CATEGORIES[0], CATEGORIES[1], CATEGORIES[7], OTHER, OTHER, OTHER]

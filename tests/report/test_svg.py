@@ -1,9 +1,10 @@
+import dataclasses
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from metastable.report import draw_angles, draw_strip, save_figure
+from metastable.report import plot_angles, plot_strip, save_figure
 from metastable.report.style import INK
 from metastable.report.svg import inline_svg
 from tests.report import made
@@ -11,7 +12,7 @@ from tests.report import made
 
 @pytest.fixture(scope="module")
 def text():
-    return inline_svg(draw_angles(made.circle()), "f1")
+    return inline_svg(plot_angles(made.circle()), "f1")
 
 
 def test_is_well_formed_and_asks_nothing_of_a_network(text):
@@ -36,20 +37,19 @@ def test_axes_take_the_colour_of_the_page_and_data_are_images(text):
 
 def test_drawing_twice_gives_the_same_bytes(tmp_path):
     for folder in ("a", "b"):
-        save_figure(draw_strip(made.sphere()), tmp_path / folder, "strip")
+        save_figure(plot_strip(made.sphere()), tmp_path / folder, "strip")
     for name in ("strip.svg", "strip.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 def test_file_follows_the_theme(tmp_path):
-    vector, raster = save_figure(draw_angles(made.circle()), tmp_path / "new", "angles")
+    vector, raster = save_figure(plot_angles(made.circle()), tmp_path / "new", "angles")
     root = ET.parse(vector).getroot()
     assert "prefers-color-scheme:dark" in root[0].text
     assert raster.read_bytes().startswith(b"\x89PNG")
 
 
 def test_caption_is_escaped():
-    figure = draw_angles(made.circle())
-    figure.set_label('<script>"&')
+    figure = dataclasses.replace(plot_angles(made.circle()), caption='<script>"&')
     root = ET.fromstring(inline_svg(figure, "f1"))
     assert root.attrib["aria-label"] == '<script>"&'

@@ -19,8 +19,8 @@ def lazy(
     - `parts`: subpackages that are attributes too, without being public names.
     - `extra`: the extra of pyproject.toml that brings the third-party modules these names need.
 
-    >>> lazy("metastable.report", {"svg": "save_figure", "globe": "draw_strip"})[2]
-    ['draw_strip', 'save_figure']
+    >>> lazy("metastable.report", {"svg": "save_figure", "drawing": "write_film"})[2]
+    ['save_figure', 'write_film']
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog, nnls
-from scipy.spatial import ConvexHull
+from scipy.spatial import ConvexHull, QhullError
 
 from metastable.core import checks
 from metastable.measures import Points
@@ -20,6 +20,7 @@ __all__ = [
     "hemisphere",
     "hull",
     "hull_contains",
+    "hull_edges",
     "hyperplanes",
     "leaders",
 ]
@@ -246,3 +247,29 @@ def hemisphere(measure: Points) -> Hemisphere:
     if margin <= 1e-9:
         return Hemisphere(False, 0.0, np.zeros(dim))
     return Hemisphere(True, margin, nearest / length)
+
+
+def hull_edges(points: np.ndarray) -> np.ndarray:
+    """Edges (k, 2, d) of the convex hull; diagonals inside a flat face are left out."""
+    shape = hull(Points(points, on_sphere=False))
+    if shape.dim < 2:
+        return shape.points[None] if shape.dim == 1 else np.empty((0, 2, points.shape[1]))
+    corners = shape.points
+    if shape.dim < points.shape[1]:  # a flat polygon in space: walk around it
+        centred = corners - corners.mean(axis=0)
+        plane = centred @ np.linalg.svd(centred)[2][:2].T
+        order = np.argsort(np.arctan2(plane[:, 1], plane[:, 0]))
+        return np.stack([corners[order], corners[np.roll(order, -1)]], axis=1)
+    try:
+        facets = ConvexHull(corners)
+    except QhullError:  # almost flat: no picture is worth an error
+        return np.empty((0, 2, points.shape[1]))
+    if points.shape[1] == 2:
+        return corners[facets.simplices]
+    normals: dict[tuple[int, int], list[np.ndarray]] = {}
+    for simplex, equation in zip(facets.simplices, facets.equations, strict=True):
+        for a, b in ((0, 1), (1, 2), (0, 2)):
+            pair = tuple(sorted((int(simplex[a]), int(simplex[b]))))
+            normals.setdefault(pair, []).append(equation[:3])  # pyright: ignore[reportArgumentType]
+    sharp = [pair for pair, n in normals.items() if len(n) < 2 or n[0] @ n[1] < 1 - 1e-9]
+    return corners[np.array(sharp)]

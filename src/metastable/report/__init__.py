@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 from metastable.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from metastable.report.angles import draw_angles as draw_angles
-    from metastable.report.angles import draw_line as draw_line
-    from metastable.report.animation import animate as animate
+    from metastable.report.drawing import draw as draw
+    from metastable.report.drawing import write_film as write_film
     from metastable.report.figures import figures_of as figures_of
-    from metastable.report.globe import draw_strip as draw_strip
-    from metastable.report.hulls import draw_hulls as draw_hulls
+    from metastable.report.figures.density import plot_amplitudes as plot_amplitudes
+    from metastable.report.figures.density import plot_density as plot_density
+    from metastable.report.figures.density import plot_maps as plot_maps
+    from metastable.report.figures.gaussian import plot_moments as plot_moments
+    from metastable.report.figures.run import film_in_space as film_in_space
+    from metastable.report.figures.run import film_on_sphere as film_on_sphere
+    from metastable.report.figures.run import plot_angles as plot_angles
+    from metastable.report.figures.run import plot_clusters as plot_clusters
+    from metastable.report.figures.run import plot_energy as plot_energy
+    from metastable.report.figures.run import plot_hulls as plot_hulls
+    from metastable.report.figures.run import plot_line as plot_line
+    from metastable.report.figures.run import plot_rank as plot_rank
+    from metastable.report.figures.run import plot_similarity as plot_similarity
+    from metastable.report.figures.run import plot_strip as plot_strip
     from metastable.report.noise import draw_branches as draw_branches
     from metastable.report.noise import draw_phases as draw_phases
     from metastable.report.page import Facts as Facts
@@ -27,24 +38,22 @@ if TYPE_CHECKING:
     from metastable.report.recurrence import draw_recall as draw_recall
     from metastable.report.runs import report_run as report_run
     from metastable.report.runs import report_runs as report_runs
-    from metastable.report.series import draw_clusters as draw_clusters
-    from metastable.report.series import draw_energy as draw_energy
-    from metastable.report.series import draw_rank as draw_rank
-    from metastable.report.series import draw_similarity as draw_similarity
     from metastable.report.svg import save_figure as save_figure
 
 # Imported on first use: the terminal's text must not wait for matplotlib.
 _HOMES = {
-    "angles": "draw_angles draw_line",
-    "animation": "animate",
+    "drawing": "draw write_film",
     "figures": "figures_of",
-    "globe": "draw_strip",
-    "hulls": "draw_hulls",
+    "figures.density": "plot_amplitudes plot_density plot_maps",
+    "figures.gaussian": "plot_moments",
+    "figures.run": (
+        "film_in_space film_on_sphere plot_angles plot_clusters plot_energy plot_hulls "
+        "plot_line plot_rank plot_similarity plot_strip"
+    ),
     "noise": "draw_branches draw_phases",
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
     "recurrence": "draw_gradients draw_recall",
     "runs": "report_run report_runs",
-    "series": "draw_clusters draw_energy draw_rank draw_similarity",
     "svg": "save_figure",
 }
 __getattr__, __dir__, _names = lazy("metastable.report", _HOMES)

@@ -1,99 +1,127 @@
-"""One frame of tokens in R, R² or R³: points, their convex hull, parallel hyperplanes."""
+"""Points on the circle, on S², and in R^d up to d = 3, drawn on axes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
-from scipy.spatial import ConvexHull, QhullError
+from matplotlib.patches import Circle
 
-from metastable.measures import Points
-from metastable.observe.geometry import hull
-from metastable.report.style import CATEGORIES, INK
+from metastable.core.figure import Cloud
+from metastable.report.style import CATEGORIES, INK, category_colors
 
-__all__ = ["Planes", "draw_cloud", "hull_edges", "view_from"]
-
-Planes = tuple[Any, Sequence[float]]  # a functional φ and levels c of {z: φ(z) = c}
+__all__ = ["draw_cloud"]
 
 
-def view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
-    """Rows right and up, (2, 3), of an orthographic view of R³ from `turn` radians around it."""
-    right = np.array([-np.sin(turn), np.cos(turn), 0.0])
-    towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
-    return np.array([right, np.cross(towards, right)])
+def draw_cloud(ax: Axes, cloud: Cloud) -> None:
+    """Draw a cloud in the way of its space."""
+    points = np.asarray(cloud.points, float)
+    groups = cloud.groups
+    colors = category_colors(np.zeros(len(points), int) if groups is None else np.asarray(groups))
+    if cloud.space in ("circle", "sphere"):
+        _draw_unit(ax, cloud, points, colors)
+    else:
+        _draw_space(ax, cloud, points, colors)
 
 
-def draw_cloud(
-    ax: Axes,
-    points: np.ndarray,
-    colours: Any,
-    reach: float,
-    *,
-    view: np.ndarray | None = None,
-    planes: Planes | None = None,
-) -> None:
-    """Tokens (n, d), d ≤ 3, in a frame of half-width `reach`; R³ needs a `view` (2, 3)."""
-    points = np.asarray(points)
+def _draw_unit(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -> None:
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
+    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor=INK, linewidth=0.8))
+    masses = np.full(len(points), 0.003) if cloud.masses is None else np.asarray(cloud.masses)
+    # Area grows with mass; a token among very many must still be seen.
+    sizes = np.clip(900 * masses, 2.5, 300)
+    dots: dict[str, Any] = {"lw": 0, "rasterized": True}
+    if cloud.space == "circle":
+        ax.scatter(*points[:, :2].T, s=sizes, c=colors, alpha=0.7, zorder=3, **dots)
+        shown = points[:, :2]
+        near = np.ones(len(points), bool)
+    else:
+        view = np.eye(3) if cloud.view is None else np.asarray(cloud.view)
+        _draw_graticule(ax, view)
+        right, up, depth = view @ points.T
+        near = depth >= 0
+        for side, alpha, order in ((~near, 0.28, 2), (near, 0.85, 3)):
+            ax.scatter(
+                right[side], up[side], s=sizes[side], c=colors[side], alpha=alpha, zorder=order,
+                **dots,
+            )  # fmt: skip
+        shown = np.column_stack([right, up])
+    _write_words(ax, cloud, shown, near)
+
+
+def _draw_space(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -> None:
     dim = points.shape[1]
-    flat = np.eye(2, dim) if view is None else view
-    shown = points @ flat.T
-    functional, levels = planes if planes is not None else (np.zeros(dim), ())
-    for colour, level in zip(CATEGORIES[2:], levels, strict=False):
-        corners = _plane(np.asarray(functional, float), level, 2 * reach) @ flat.T
-        if dim == 3:
-            ax.add_collection(PolyCollection([corners], facecolors=colour, alpha=0.18, zorder=0))
-        else:
-            ax.plot(*corners.T, color=colour, lw=1.2, ls="--", zorder=0)
-    edges = hull_edges(points)
-    if len(edges):
-        lines = edges @ flat.T
+    flat = np.asarray(cloud.view)[:2] if cloud.view is not None and dim == 3 else np.eye(2, dim)
+    reach = cloud.reach
+    if cloud.planes is not None:
+        functional, levels = cloud.planes
+        span = 2 * (reach or 1.0)
+        for color, level in zip(CATEGORIES[2:], np.asarray(levels), strict=False):
+            corners = _plane(np.asarray(functional, float), float(level), span) @ flat.T
+            if dim == 3:
+                ax.add_collection(PolyCollection([corners], facecolors=color, alpha=0.18, zorder=0))
+            else:
+                ax.plot(*corners.T, color=color, lw=1.2, ls="--", zorder=0)
+    if cloud.segments is not None and len(cloud.segments):
+        lines = np.asarray(cloud.segments) @ flat.T
         ax.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.8, alpha=0.6))
-    ax.scatter(*shown.T, s=22, c=colours, lw=0, alpha=0.85, zorder=3)
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if dim > 1 else (-0.1, 0.1))
+    shown = points @ flat.T
+    small = len(points) > 200
+    ax.scatter(
+        *shown.T, s=6 if small else 22, c=colors, lw=0, alpha=0.85, zorder=3, rasterized=small
+    )
+    if reach is not None:
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if dim > 1 else (-0.1, 0.1))
+    elif dim > 1:
+        # Equal scales, since distances are what matters; the box follows the points.
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        half, middle = 0.55 * max(float((high - low).max()), 1e-12), (low + high) / 2
+        ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
+    ax.set(xlabel=cloud.x.text, ylabel=cloud.y.text)
     if dim == 1:
-        ax.set(xlabel="$z$", yticks=[])
+        ax.set_yticks([])
     else:
         ax.set_aspect("equal")
-        names = ("$z_1$", "$z_2$") if dim == 2 else ("", "")
-        ax.set(xlabel=names[0], ylabel=names[1])
     if dim == 3:
         ax.set_axis_off()
+    _write_words(ax, cloud, shown, np.ones(len(points), bool))
 
 
-def hull_edges(points: np.ndarray) -> np.ndarray:
-    """Edges (k, 2, d) of the convex hull; diagonals inside a flat face are left out."""
-    shape = hull(Points(points, on_sphere=False))
-    if shape.dim < 2:
-        return shape.points[None] if shape.dim == 1 else np.empty((0, 2, points.shape[1]))
-    corners = shape.points
-    if shape.dim < points.shape[1]:  # a flat polygon in space: walk around it
-        centred = corners - corners.mean(axis=0)
-        plane = centred @ np.linalg.svd(centred)[2][:2].T
-        order = np.argsort(np.arctan2(plane[:, 1], plane[:, 0]))
-        return np.stack([corners[order], corners[np.roll(order, -1)]], axis=1)
-    try:
-        facets = ConvexHull(corners)
-    except QhullError:  # almost flat: no picture is worth an error
-        return np.empty((0, 2, points.shape[1]))
-    if points.shape[1] == 2:
-        return corners[facets.simplices]
-    normals: dict[tuple[int, int], list[np.ndarray]] = {}
-    for simplex, equation in zip(facets.simplices, facets.equations, strict=True):
-        for a, b in ((0, 1), (1, 2), (0, 2)):
-            pair = tuple(sorted((int(simplex[a]), int(simplex[b]))))
-            normals.setdefault(pair, []).append(equation[:3])  # pyright: ignore[reportArgumentType]
-    sharp = [pair for pair, n in normals.items() if len(n) < 2 or n[0] @ n[1] < 1 - 1e-9]
-    return corners[np.array(sharp)]
+def _write_words(ax: Axes, cloud: Cloud, shown: np.ndarray, near: np.ndarray) -> None:
+    for place, word, front in zip(shown, cloud.words, near, strict=False):
+        if word:
+            ax.annotate(
+                word, tuple(place), (3, 2), textcoords="offset points", fontsize=7, color=INK,
+                alpha=1.0 if front else 0.4,
+            )  # fmt: skip
+
+
+def _draw_graticule(ax: Axes, view: np.ndarray) -> None:
+    """Meridians and parallels every 30°, on the near side only."""
+    s = np.linspace(-np.pi, np.pi, 241)
+    lines = []
+    for angle in np.radians(np.arange(0, 180, 30)):
+        c = np.cos(angle), np.sin(angle)
+        lines.append(np.stack([np.cos(s) * c[0], np.cos(s) * c[1], np.sin(s)]))
+    for height in np.radians(np.arange(-60, 61, 30)):
+        c = np.cos(height)
+        lines.append(np.stack([c * np.cos(s), c * np.sin(s), np.full_like(s, np.sin(height))]))
+    parts = []
+    for line in lines:
+        right, up, depth = view @ line
+        parts.append(np.column_stack([np.where(depth >= 0, right, np.nan), up]))
+    ax.add_collection(LineCollection(parts, colors=INK, linewidths=0.4, alpha=0.3, zorder=1))
 
 
 def _plane(functional: np.ndarray, level: float, reach: float) -> np.ndarray:
     """A segment (2, d) or a square (4, d) of the hyperplane φ(z) = c around its nearest point."""
-    centre = level * functional / (functional @ functional)
+    center = level * functional / (functional @ functional)
     across = np.linalg.svd(functional[None])[2][1:]
     if len(across) == 1:
-        return np.array([centre - reach * across[0], centre + reach * across[0]])
+        return np.array([center - reach * across[0], center + reach * across[0]])
     signs = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    return centre + 0.35 * reach * signs @ across
+    return center + 0.35 * reach * signs @ across

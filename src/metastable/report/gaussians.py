@@ -9,9 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from metastable.flows import Trajectory
-from metastable.measures import Gaussian
-from metastable.report.style import CATEGORIES, INK, OTHER, legend, new_figure, time_axis
+from metastable.report.style import CATEGORIES, INK, OTHER, legend, new_figure
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
 from metastable.trials import Iteration, Spectrum, Track, Verification
@@ -22,7 +20,6 @@ __all__ = [
     "draw_effective_tokens",
     "draw_fit",
     "draw_iteration",
-    "draw_moments",
     "draw_sample_errors",
     "draw_spectra",
 ]
@@ -78,33 +75,6 @@ def draw_attention_errors(found: Verification) -> Figure:
         "99 % of the tokens see a logit variance below 1. Right: the layer as drawn."
     )
     return figure
-
-
-def draw_moments(run: Trajectory) -> Figure:
-    """Eigenvalues of the covariance, at most sixteen of them, and the size of the mean in time."""
-    frames = [frame for frame in run.frames if isinstance(frame, Gaussian)]
-    times = np.asarray(run.times, float)[: len(frames)]
-    values = np.array([frame.eigenvalues for frame in frames])
-    shown = np.unique(np.linspace(0, values.shape[1] - 1, 16).astype(int))
-    sizes = np.array([np.linalg.norm(frame.mean) for frame in frames])
-    figure, ax = new_figure()
-    for k in shown:
-        label = "eigenvalues of the covariance" if k == shown[0] else None
-        ax.plot(times, _above_zero(values[:, k]), color=BLUE, lw=1.2, label=label)
-    ax.plot(times, _above_zero(sizes), color=RED, lw=1.4, label=r"$\|m\|$")
-    ax.set(yscale="log", ylabel="size")
-    time_axis(ax, times, run.clock)
-    legend(ax, loc="best")
-    figure.set_label(
-        f"A Gaussian under attention ({run.clock} clock): eigenvalues of its covariance and the "
-        "size of its mean."
-    )
-    return figure
-
-
-def _above_zero(series: np.ndarray) -> np.ndarray:
-    """A series for a logarithmic axis: zeros are left out."""
-    return np.where(series > 0, series, np.nan)
 
 
 def draw_effective_tokens(found: Verification) -> Figure:

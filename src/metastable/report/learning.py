@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from metastable.learn.lesson import Curves, Frames, Lesson
-from metastable.report.lesson_pictures import animate_frames, draw_chart, draw_frames
+from metastable.report.drawing import write_film
+from metastable.report.lesson_pictures import draw_chart, draw_frames, film_frames
 from metastable.report.page import Facts, Picture, Section, write_page
 from metastable.report.style import CATEGORIES, INK, legend, new_figure
 from metastable.report.svg import save_figure
@@ -68,7 +69,7 @@ def report_lesson(lesson: Lesson, folder: str | Path) -> Path:
         save_figure(figure, folder / "figures", name)
         pictures.append(Picture(figure))
         if isinstance(picture, Frames):
-            animate_frames(picture, folder / "figures" / f"{name}.gif")
+            write_film(film_frames(picture), folder / "figures" / f"{name}.gif")
     facts = {name: _shown(value) for name, value in lesson.facts.items()}
     page = write_page(
         folder / "report.html",

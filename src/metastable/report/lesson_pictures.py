@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
+from metastable.core.figure import Axis, Cloud, Film, Strip
 from metastable.learn.lesson import Chart, Curves, Frames
-from metastable.report.animation import film
-from metastable.report.style import CATEGORIES, INK, TIME, category_colours, legend, new_figure
+from metastable.report.drawing import draw
+from metastable.report.style import CATEGORIES, INK, TIME, legend, new_figure
 
-__all__ = ["animate_frames", "draw_chart", "draw_frames", "draw_panels"]
+__all__ = ["draw_chart", "draw_frames", "draw_panels", "film_frames"]
 
 
-def draw_frames(frames: Frames, count: int = 5) -> Figure:
-    """A strip of at most `count` frames, evenly chosen, each point in the colour of its class."""
+def draw_frames(frames: Frames, count: int = 5) -> Picture:
+    """A strip of at most `count` frames, evenly chosen, each point in the color of its class."""
     chosen = np.unique(np.linspace(0, len(frames.times) - 1, count).round().astype(int))
-    figure, axes = new_figure(1, len(chosen), size=(2.1 * len(chosen), 2.3))
-    for ax, index in zip(np.ravel(axes), chosen, strict=True):
-        _draw_frame(ax, frames, int(index))
-    figure.set_label(frames.caption)
-    return figure
+    size = (2.1 * len(chosen), 2.5)
+    shown = [_cloud(frames, int(k)) for k in chosen]
+    return draw(Strip(shown, columns=len(chosen), caption=frames.caption, size=size))
 
 
-def animate_frames(frames: Frames, path: str | Path, seconds: float = 4.0) -> Path:
-    """Write all frames as a GIF, the last one held for a second, and return its path."""
-    figure, ax = new_figure(size=(4.0, 4.2))
-
-    def draw(index: int, _: float) -> None:
-        ax.clear()
-        _draw_frame(ax, frames, index)
-
-    return film(figure, draw, range(len(frames.times)), path, seconds)
+def film_frames(frames: Frames, seconds: float = 4.0) -> Film:
+    """All frames as a film."""
+    shown = [_cloud(frames, k) for k in range(len(frames.times))]
+    return Film(shown, seconds, caption=frames.caption, size=(4.0, 4.2))
 
 
-def draw_chart(chart: Chart) -> Figure:
+def draw_chart(chart: Chart) -> Picture:
     """The values as tiles, with a colour bar, and the lines over them."""
     figure, ax = new_figure(size=(4.8, 3.4))
     ax.grid(False)
@@ -60,7 +52,7 @@ def draw_chart(chart: Chart) -> Figure:
     return figure
 
 
-def draw_panels(panels: Mapping[str, Curves], columns: int) -> Figure:
+def draw_panels(panels: Mapping[str, Curves], columns: int) -> Picture:
     """Curves with the same lines side by side, title → curves, on logarithmic scales."""
     rows = -(-len(panels) // columns)
     figure, axes = new_figure(rows, columns, size=(2.3 * columns, 2.3 * rows))
@@ -85,14 +77,7 @@ def draw_panels(panels: Mapping[str, Curves], columns: int) -> Figure:
     return figure
 
 
-def _draw_frame(ax: Any, frames: Frames, index: int) -> None:
-    places = frames.places[index]
-    ax.scatter(*places.T, s=6, color=category_colours(frames.classes), linewidths=0)
-    # Equal scales, since distances are what separates; the box follows the points, which spread.
-    low, high = places.min(axis=0), places.max(axis=0)
-    half = 0.55 * max(float((high - low).max()), 1e-12)
-    middle = (low + high) / 2
-    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
-    ax.set_aspect("equal")
-    ax.set_title(f"t = {frames.times[index]:.3g}", color=INK, fontsize=9.5)
-    ax.set(xlabel="first axis", ylabel="second axis" if index == 0 else "")
+def _cloud(frames: Frames, index: int) -> Cloud:
+    axes = Axis("first axis"), Axis("second axis" if index == 0 else "")
+    title = f"t = {frames.times[index]:.3g}"
+    return Cloud(frames.places[index], groups=frames.classes, x=axes[0], y=axes[1], title=title)

@@ -81,7 +81,7 @@ def figures_of_inspection(found: Inspection) -> dict[str, Figure]:
         "histograms": layers.draw_histograms(run, found.control),
         "cosines": layers.draw_cosines(found),
         "clusters": layers.draw_cluster_counts(found),
-        "words": words.draw_words(run, shown),
+        "words": words.plot_words(run, shown),
         "ranks": layers.draw_ranks(found),
         "energies": layers.draw_energies(found),
         "alignment": layers.draw_alignment(found),

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from metastable import __version__
 from metastable.report.svg import inline_svg
@@ -80,10 +79,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure; its label is the caption."""
+    """A figure, as data or drawn; its caption stands under it."""
 
     kind: ClassVar[str] = "picture"
-    figure: Figure
+    figure: Any
+
+    @property
+    def caption(self) -> str:
+        return str(getattr(self.figure, "caption", None) or self.figure.get_label())
 
 
 @dataclass(frozen=True)

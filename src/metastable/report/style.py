@@ -6,10 +6,12 @@ its own, so figures can be drawn in threads and without a display.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
@@ -21,10 +23,11 @@ __all__ = [
     "INK",
     "OTHER",
     "TIME",
-    "category_colours",
+    "category_colors",
     "ink_axis",
     "legend",
     "new_figure",
+    "paper_style",
     "time_axis",
 ]
 
@@ -108,8 +111,21 @@ def time_axis(ax: Axes, times: np.ndarray, clock: str, log: bool | None = None) 
     ax.set_xlabel("time t" if clock == "none" else f"time t ({clock} clock)")
 
 
-def category_colours(labels: np.ndarray) -> np.ndarray:
+def category_colors(labels: np.ndarray) -> np.ndarray:
     """A colour for each label 0, 1, …: the heaviest groups have their own, all others are grey."""
     palette = np.array([*CATEGORIES, OTHER])
     labels = np.where(labels < 0, len(CATEGORIES), labels)
     return palette[np.minimum(labels, len(CATEGORIES))]
+
+
+@contextmanager
+def paper_style(style: str) -> Iterator[None]:
+    """Settings while a figure is drawn: none for "page"; serif fonts that match TeX for "paper"."""
+    if style == "page":
+        yield
+        return
+    if style != "paper":
+        raise ValueError(f"style must be 'page' or 'paper'; got {style!r}.")
+    settings = {"font.family": "serif", "mathtext.fontset": "cm", "pdf.fonttype": 42}
+    with rc_context(settings):
+        yield

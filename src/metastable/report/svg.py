@@ -6,12 +6,14 @@ import io
 import re
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Picture
 
+from metastable.core.figure import Figure
 from metastable.report.style import INK
 
-__all__ = ["inline_svg", "save_figure"]
+__all__ = ["drawn", "inline_svg", "save_figure"]
 
 DPI = 200  # of the rasterised parts and of the PNG
 _THEME = (
@@ -19,12 +21,13 @@ _THEME = (
 )
 
 
-def inline_svg(figure: Figure, name: str) -> str:
-    """The figure as an <svg> element; axes and text take the text colour of the page around it.
+def inline_svg(figure: Any, name: str) -> str:
+    """A figure, as data or drawn, as an <svg> element in the text color of the page around it.
 
     Dense artists are images inside. Its identifiers begin with `name`, so several figures with
     different names can stand in one page. The caption is its accessible name.
     """
+    figure = drawn(figure)
     buffer = io.StringIO()
     # Without these entries matplotlib writes the date and a description with addresses.
     absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -41,8 +44,18 @@ def inline_svg(figure: Figure, name: str) -> str:
     return _rename(text, name).replace("<svg ", first, 1).strip() + "\n"
 
 
-def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+def drawn(figure: Any) -> Picture:
+    """The picture of a figure: drawn now if it is data, as it is if it was drawn before."""
+    if isinstance(figure, Figure):
+        from metastable.report.drawing import draw
+
+        return draw(figure)
+    return figure
+
+
+def save_figure(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
     """Write `name`.svg, which follows the reader's theme, and `name`.png on white."""
+    figure = drawn(figure)
     folder.mkdir(parents=True, exist_ok=True)
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
     text = inline_svg(figure, name)

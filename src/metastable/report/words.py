@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from metastable.core.figure import Cloud, Strip
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.observe.clusters import clusters
-from metastable.report.globe import draw_snapshot, view_of
+from metastable.report.figures.run import view_of
 from metastable.report.style import (
     BETA,
     CATEGORIES,
     DENSITY,
-    INK,
     OTHER,
-    category_colours,
     new_figure,
 )
 from metastable.report.style import legend as draw_legend
@@ -28,39 +26,45 @@ if TYPE_CHECKING:
     from metastable.models.embedding import ContextPull
     from metastable.models.weights import Head
 
-__all__ = ["draw_heads", "draw_maps", "draw_pull", "draw_words"]
+__all__ = ["draw_heads", "draw_maps", "draw_pull", "plot_words"]
 
 MOST_MAPPED = 22  # words beside an attention map
 MOST_LABELS = 26
 
 
-def draw_words(run: Trajectory, shown: list[int]) -> Figure:
-    """Tokens with their words on S²: the three main axes of the centred directions, normalised."""
+def plot_words(run: Trajectory, shown: list[int]) -> Strip:
+    """Tokens with their words on S²: the three main axes of the centered directions, normalized."""
     words = run.statistics["words"]
-    figure, axes = new_figure(1, len(shown), size=(3.1 * len(shown), 3.3))
     stacked = np.concatenate([_centred(run, k) for k in shown])
     _, values, axes3 = np.linalg.svd(stacked, full_matrices=False)
     kept = np.sum(values[:3] ** 2) / np.sum(values**2)
     groups = clusters(run.frames[shown[-1]].directions(), angle=float(np.arccos(0.99)))
-    # A colour for groups; a token on its own stays grey.
+    # A color for groups; a token on its own stays gray.
     sizes = np.bincount(groups.labels)
-    colours = category_colours(np.where(sizes[groups.labels] > 1, groups.labels, -1))
-    for ax, k in zip(np.atleast_1d(axes).ravel(), shown, strict=True):
+    colored = np.where(sizes[groups.labels] > 1, groups.labels, -1)
+    clouds = []
+    for k in shown:
         flat = _centred(run, k) @ axes3[:3].T
         norms = np.linalg.norm(flat, axis=1, keepdims=True)
-        measure = Points(flat / np.maximum(norms, 1e-300)) if norms.all() else None
-        if measure is None:
+        if not norms.all():
             continue
+        measure = Points(flat / np.maximum(norms, 1e-300))
         view = view_of(measure)
-        draw_snapshot(ax, measure, colours, view)
-        _label(ax, np.asarray(measure.points) @ view.T, words)
-        ax.set_title(f"layer {run.times[k]:g}")
-    figure.set_label(
-        f"Words on the sphere: directions of the tokens, centred, on their three main axes "
-        f"({kept:.0%} of the spread), normalised again. Colours: clusters of cosine > 0.99 at "
-        f"layer {run.times[shown[-1]]:g}; grey ones are alone. Near side labelled, far side faint."
+        points = np.asarray(measure.points)
+        labels = _labels(points @ view.T, words)
+        masses = np.asarray(measure.weights)
+        title = f"layer {run.times[k]:g}"
+        clouds.append(
+            Cloud(points, "sphere", colored, masses, words=labels, view=view, title=title)
+        )
+    return Strip(
+        clouds,
+        columns=len(clouds),
+        size=(3.1 * len(shown), 3.3),
+        caption="Words on the sphere: directions of the tokens, centered, on their three main axes "
+        f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 at "
+        f"layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far side faint.",
     )
-    return figure
 
 
 def draw_maps(maps: np.ndarray, words: list[str], layer: int, count: int = 4) -> Figure:
@@ -129,18 +133,20 @@ def _centred(run: Trajectory, k: int) -> np.ndarray:
     return x - x.mean(axis=0)
 
 
-def _label(ax: Axes, seen: np.ndarray, words: list[str]) -> None:
-    """Words at tokens of the near side, as many as find room."""
+def _labels(seen: np.ndarray, words: list[str]) -> list[str]:
+    """Words at tokens of the near side, as many as find room; "" elsewhere."""
+    labels = [""] * len(words)
     placed: list[tuple[float, float, float]] = []
     for k in np.argsort(-seen[:, 2]):
         x, y, depth = seen[k]
         if depth < 0.05 or len(placed) >= MOST_LABELS:
-            return
+            break
         room = 0.05 + 0.055 * len(words[k])  # in radii
         if any(abs(x - a) < max(width, room) and abs(y - b) < 0.09 for a, b, width in placed):
             continue
         placed.append((x, y, room))
-        ax.text(x + 0.03, y, words[k], fontsize=6.5, color=INK, va="center", zorder=5)
+        labels[k] = words[k]
+    return labels
 
 
 def _different(maps: np.ndarray, count: int) -> list[int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metastable.core.figure import Figure, Film
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
 
 __all__ = ["Finding", "holds"]
 
@@ -20,14 +20,13 @@ class Finding:
     """The outcome of one entry.
 
     The first row is the claim as the document states it; rows about its correction and its limits
-    follow. Each figure's label is its caption. A movie is a function that writes a GIF of at most
-    so many frames to a path.
+    follow. A movie is a function that gives a film of at most so many frames.
     """
 
     rows: Sequence[Verdict]
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Figure | Picture]
     notes: Sequence[str] = ()
-    movies: Mapping[str, Callable[[Path, int], Any]] = dataclasses.field(default_factory=dict)
+    movies: Mapping[str, Callable[[int], Film]] = dataclasses.field(default_factory=dict)
 
     @property
     def verdict(self) -> str:

@@ -1,0 +1,359 @@
+"""A picture as data: what is shown, not how it is drawn.
+
+A figure is one of a few shapes (lines, bars, histogram, map, cloud, strip, film, panels) with its
+axes, units, clock and caption. `metastable.report.drawing` draws it with matplotlib for pages and
+papers; the explorer reads `to_json()`. `to_tree` and `from_tree` take the arrays of a figure
+out and put them back, so that a result folder keeps figures as numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+__all__ = [
+    "Axis",
+    "Bars",
+    "Cloud",
+    "Custom",
+    "Figure",
+    "Film",
+    "Histogram",
+    "Lines",
+    "Map",
+    "Panels",
+    "Paths",
+    "Series",
+    "Strip",
+    "from_tree",
+    "time_axis",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """What is measured along an axis.
+
+    - `scale`: "linear", "log", "log2" or "symlog" (linear up to 1).
+    - `limits`: both ends; an end that is None follows the data.
+    - `ticks`: "" (chosen), "pi" (multiples of π/2), "integer" (whole numbers), or `places`.
+    """
+
+    label: str = ""
+    unit: str = ""
+    clock: str = ""
+    scale: str = "linear"
+    limits: tuple[float | None, float | None] = (None, None)
+    ticks: str = ""
+    places: Sequence[float] = ()
+
+    @property
+    def text(self) -> str:
+        """Label, unit and clock as one line.
+
+        >>> Axis("time t", clock="SA").text
+        'time t (SA clock)'
+        """
+        notes = [self.unit, f"{self.clock} clock" if self.clock not in ("", "none") else ""]
+        notes = [note for note in notes if note]
+        return f"{self.label} ({', '.join(notes)})" if notes else self.label
+
+
+def time_axis(times: Any, clock: str, log: bool | None = None) -> Axis:
+    """The time axis of a run; logarithmic, without t = 0, past three decades of frames."""
+    times = np.asarray(times, float)
+    later = times[times > 0]
+    if log is None:
+        log = later.size > 0 and times[-1] > 1000 * later[0]
+    return Axis("time t", clock=clock, scale="log" if log else "linear")
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """One curve.
+
+    - `error`: half the height of error bars, or (2, n) below and above.
+    - `band`: a shaded region, (2, n) low and high.
+    - `role`: "observed", "theory" (dashed) or "control" (grey).
+    - `style`: "line", "points", "both" (points joined by a line), or "steps".
+    - `group`: the number of its color; None takes the next one.
+    - `shade`: its place in [0, 1] on the color scale of time, instead of a group.
+    - `sizes`: areas of its points, where they differ.
+    """
+
+    label: str
+    x: Any
+    y: Any
+    error: Any = None
+    band: Any = None
+    role: str = "observed"
+    style: str = "line"
+    group: int | None = None
+    shade: float | None = None
+    sizes: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    """Many thin curves: `values` (k, T) over `x` (T,), each in the color of its `groups` (k,)."""
+
+    x: Any
+    values: Any
+    groups: Any
+
+
+class Figure:
+    """What every figure has: a `caption` that says what is shown, in which units and clock."""
+
+    kind: ClassVar[str] = ""
+    caption: str
+    size: tuple[float, float] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values only; numbers that are not finite become None."""
+        return _plain(_encode(self))
+
+    def to_tree(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The figure without its arrays, and the arrays by their place in it."""
+        arrays: dict[str, np.ndarray] = {}
+        return _without_arrays(_encode(self), "", arrays), arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class Lines(Figure):
+    """Curves over one axis; `levels` are named horizontal lines, `marks` named vertical ones.
+
+    `notes` are short texts (x, y, text) beside a place; `names` is the title of the legend.
+    """
+
+    kind: ClassVar[str] = "lines"
+    x: Axis
+    y: Axis
+    series: Sequence[Series] = ()
+    paths: Paths | None = None
+    levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    marks: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    notes: Sequence[tuple[float, float, str]] = ()
+    caption: str = ""
+    title: str = ""
+    legend: bool = True
+    names: str = ""
+    equal: bool = False  # one scale for both axes
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bars(Figure):
+    """Groups of bars side by side: a bar of each series at each place."""
+
+    kind: ClassVar[str] = "bars"
+    places: Sequence[str]
+    heights: Mapping[str, Any]
+    x: Axis
+    y: Axis
+    errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    caption: str = ""
+    title: str = ""
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Histogram(Figure):
+    """Densities: `bins` are edges (k+1,) and heights (k,) by name, `laws` are theory's curves."""
+
+    kind: ClassVar[str] = "histogram"
+    bins: Mapping[str, tuple[Any, Any]]
+    x: Axis
+    y: Axis = Axis("density")
+    laws: Sequence[Series] = ()
+    note: str = ""
+    caption: str = ""
+    title: str = ""
+    size: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, samples: Mapping[str, Any], x: Axis, *, count: Any = 40, **rest: Any) -> Histogram:
+        """From samples by name: normalised histograms of `count` bins, or on given edges."""
+        bins = {}
+        for name, values in samples.items():
+            heights, edges = np.histogram(np.asarray(values).ravel(), count, density=True)
+            bins[name] = (edges, heights)
+        return cls(bins, x, **rest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Map(Figure):
+    """One number over two axes: `values` (rows, columns), NaN left blank; `lines` lie over it.
+
+    `x_edges` and `y_edges` are the borders of the cells, or their centres (one fewer).
+    `palette`: "sequential", "density" (transparent where empty) or "gray". `shading`: "cells" or
+    "smooth" (values at centres, interpolated).
+    """
+
+    kind: ClassVar[str] = "map"
+    x: Axis
+    y: Axis
+    value: Axis
+    x_edges: Any
+    y_edges: Any
+    values: Any
+    lines: Sequence[Series] = ()
+    palette: str = "sequential"
+    shading: str = "cells"
+    caption: str = ""
+    title: str = ""
+    bar: bool = True
+    equal: bool = False
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud(Figure):
+    """Points in a space: "circle", "sphere", "plane", "space" (R³) or "line".
+
+    - `points` (n, d); `masses` (n,) make dots grow, None for equal small dots.
+    - `groups` (n,): number of the color of each point; −1 is gray. None for one color.
+    - `segments` (k, 2, d): edges to draw, such as those of a hull; `planes` = (functional, levels).
+    - `words` (n,): texts beside the points, "" for none. `view` (3, 3): right, up, towards.
+    - `reach`: half the width of the frame; None follows the points.
+    """
+
+    kind: ClassVar[str] = "cloud"
+    points: Any
+    space: str = "plane"
+    groups: Any = None
+    masses: Any = None
+    segments: Any = None
+    planes: tuple[Any, Any] | None = None
+    words: Sequence[str] = ()
+    view: Any = None
+    reach: float | None = None
+    x: Axis = Axis()
+    y: Axis = Axis()
+    title: str = ""
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip(Figure):
+    """Several clouds or maps of one thing at chosen times, side by side."""
+
+    kind: ClassVar[str] = "strip"
+    frames: Sequence[Figure]
+    columns: int | None = None
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Panels(Figure):
+    """Figures in a grid, row by row; with `shared`, one legend for all, from the first."""
+
+    kind: ClassVar[str] = "panels"
+    panels: Sequence[Figure]
+    columns: int
+    shared: bool = False
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Film(Figure):
+    """Frames shown one after the other for `seconds`; the last stays for a second more."""
+
+    kind: ClassVar[str] = "film"
+    frames: Sequence[Figure]
+    seconds: float = 6.0
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Custom(Figure):
+    """The one escape: data, and a function of a module of ours that draws them.
+
+    `draw` is called as draw(data, figure) with an empty matplotlib figure. A custom figure cannot
+    be read back from a file, since nothing in a file may name code to run.
+    """
+
+    kind: ClassVar[str] = "custom"
+    data: Mapping[str, Any]
+    draw: Callable[[Mapping[str, Any], Any], None]
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+
+_KINDS = {c.kind: c for c in (Lines, Bars, Histogram, Map, Cloud, Strip, Panels, Film)}
+_PARTS = {"axis": Axis, "series": Series, "paths": Paths}
+
+
+def _encode(value: Any) -> Any:
+    """Figures and their parts as dictionaries with a kind; arrays stay."""
+    if isinstance(value, Custom):
+        return {"kind": value.kind, "data": _encode(dict(value.data)), "caption": value.caption}
+    if isinstance(value, Figure | Axis | Series | Paths):
+        kind = value.kind if isinstance(value, Figure) else type(value).__name__.lower()
+        fields = dataclasses.fields(value)  # pyright: ignore[reportArgumentType]
+        return {"kind": kind} | {f.name: _encode(getattr(value, f.name)) for f in fields}
+    if isinstance(value, Mapping):
+        return {str(key): _encode(item) for key, item in value.items()}
+    if isinstance(value, str | bytes) or value is None:
+        return value
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        return np.asarray(value)
+    if isinstance(value, Sequence):
+        items = list(value)
+        numbers = items and all(
+            isinstance(i, int | float) and not isinstance(i, bool) for i in items
+        )
+        return (
+            np.asarray(items) if numbers and len(items) > 8 else [_encode(item) for item in items]
+        )
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _without_arrays(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, dict):
+        return {
+            k: _without_arrays(v, f"{place}.{k}" if place else k, arrays) for k, v in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_arrays(v, f"{place}.{k}", arrays) for k, v in enumerate(value)]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bifu":
+        arrays[place] = value
+        return {"array": place}
+    return _plain(value)
+
+
+def from_tree(tree: Any, arrays: Mapping[str, Any]) -> Any:
+    """The figure that `to_tree` took apart; ValueError for a kind it does not know."""
+    if isinstance(tree, list):
+        return [from_tree(item, arrays) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if set(tree) == {"array"}:
+        return np.asarray(arrays[tree["array"]])
+    fields = {key: from_tree(item, arrays) for key, item in tree.items() if key != "kind"}
+    if "kind" not in tree:
+        return fields
+    made = _KINDS.get(tree["kind"]) or _PARTS.get(tree["kind"])
+    if made is None:
+        raise ValueError(f"kind must be a figure that can be read back; got {tree['kind']!r}.")
+    return made(**fields)

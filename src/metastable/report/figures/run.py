@@ -1,0 +1,424 @@
+"""Figures of a run of tokens: where they are, and observables against time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metastable.core import checks
+from metastable.core.figure import (
+    Axis,
+    Cloud,
+    Figure,
+    Film,
+    Lines,
+    Map,
+    Panels,
+    Paths,
+    Series,
+    Strip,
+    time_axis,
+)
+from metastable.fields import Rescaled
+from metastable.flows import Trajectory
+from metastable.measures import Points
+from metastable.observe.attention import attention
+from metastable.observe.clusters import clusters
+from metastable.observe.geometry import hull, hull_edges
+from metastable.observe.kernel import kernel_modes
+from metastable.observe.pairs import carrying
+from metastable.observe.similarity import effective_rank, similarity
+from metastable.observe.summary import attention_of, energy_form, energy_series
+from metastable.report.figures.tracks import beta_of, choose_frames, follow, partition
+
+__all__ = [
+    "film_in_space",
+    "film_on_sphere",
+    "plot_angles",
+    "plot_clusters",
+    "plot_energy",
+    "plot_hulls",
+    "plot_line",
+    "plot_rank",
+    "plot_similarity",
+    "plot_strip",
+    "snapshot",
+    "unwrap",
+    "view_of",
+]
+
+COLORED = 8  # groups that have a color of their own
+MOST_LINES = 500  # past this the lines cover each other
+MOST_TOKENS = 1500  # pairs grow with the square; a histogram needs no more
+MODE_FRAMES = 24  # maxima of the potential on S² cost tenths of a second per frame
+Planes = tuple[Any, Any]  # a functional φ and levels c of {z: φ(z) = c}
+
+
+def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
+    """Angles of tokens on the circle against time, unwrapped, in the color of their cluster."""
+    tokens = follow(run)
+    time = time_axis(run.times, run.clock, log)
+    angle = Axis("angle θ", unit="rad", ticks="pi")
+    if tokens is None:
+        moments = zip(run.times, run.frames, strict=True)
+        x = np.concatenate([np.full(frame.count, t) for t, frame in moments])
+        y = np.concatenate([np.asarray(frame.angles) for frame in run.frames])
+        masses = np.concatenate([np.asarray(frame.weights) for frame in run.frames])
+        dots = Series("", x, y, style="points", sizes=np.clip(60 * masses, 0.5, 30))
+        caption = "Angles of the tokens on the circle; dots grow with the mass of merged tokens."
+        return Lines(time, angle, [dots], caption=f"{caption} {_clock(run)}")
+    theta = unwrap(np.arctan2(tokens[..., 1], tokens[..., 0]))
+    groups, moment = partition(run)
+    count = theta.shape[1]
+    shown = f"{MOST_LINES} of {count}" if count > MOST_LINES else str(count)
+    caption = f"Angles of {shown} tokens on the circle, unwrapped, in the color of the maximum of "
+    caption += f"the potential they belong to at t = {moment:.4g}"
+    notes = []
+    if moment == run.times[-1]:
+        notes = _masses(float(run.times[-1]), theta[-1], groups.labels, groups.masses)
+        caption += " (percent of the mass at the right)"
+    paths = _paths(run.times, theta, groups.labels)
+    return Lines(time, angle, paths=paths, notes=notes, caption=f"{caption}. {_clock(run)}")
+
+
+def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
+    """Tokens in R against time."""
+    tokens = follow(run)
+    if tokens is None:
+        raise ValueError("run must keep its tokens to draw them in R; it has merged some.")
+    paths = _paths(run.times, tokens[..., 0], partition(run)[0].labels)
+    caption = f"{tokens.shape[1]} tokens in R. {_clock(run)}"
+    time = time_axis(run.times, run.clock, log)
+    return Lines(time, Axis(_letter(run)), paths=paths, caption=caption)
+
+
+def unwrap(theta: np.ndarray) -> np.ndarray:
+    """Continuous angles (T, n), in the branch where the widest gap of the last frame is the cut.
+
+    So no final cluster is torn apart by the cut, though early angles may leave one turn.
+    """
+    theta = np.unwrap(theta, axis=0)
+    last = np.sort(theta[-1] % (2 * np.pi))
+    gaps = np.diff(np.append(last, last[0] + 2 * np.pi))
+    widest = int(gaps.argmax())
+    cut = last[widest] + gaps[widest] / 2
+    # The turn that starts at the cut, moved to be as close to (−π, π] as it can.
+    cut -= 2 * np.pi * np.round((cut + np.pi) / (2 * np.pi))
+    return theta - 2 * np.pi * np.floor((theta[-1] - cut) / (2 * np.pi))
+
+
+def plot_strip(run: Trajectory, count: int = 6) -> Strip:
+    """A strip of `count` frames of a run on the circle or S², dense where tokens move."""
+    _check_on_sphere(run)
+    chosen = choose_frames(run, count)
+    groups, moment = _groups(run)
+    view = view_of(run.frames[-1])
+    frames = [
+        snapshot(run.frames[k], groups, view, title=f"t = {run.times[k]:.3g}") for k in chosen
+    ]
+    caption = f"{run.frames[0].count} tokens at {len(chosen)} times of the {run.clock} clock"
+    if groups is not None:
+        caption += f", in the color of their cluster at t = {moment:.4g}"
+    caption += "; dots grow with the mass at their place."
+    if run.frames[0].dim == 3:
+        caption += " Orthographic view; tokens on the far side are faint."
+    return Strip(frames, caption=caption)
+
+
+def snapshot(
+    measure: Points, groups: np.ndarray | None, view: np.ndarray, *, title: str = ""
+) -> Cloud:
+    """Tokens of one frame on the circle, or on the sphere seen along the last row of `view`.
+
+    Tokens too close to tell apart make one dot, which grows with their mass.
+    """
+    gathered = clusters(measure, angle=0.02)
+    tight = gathered.radii < 0.04
+    alone = ~np.append(tight, False)[gathered.labels]
+    numbers, firsts = np.unique(gathered.labels, return_index=True)
+    heads = np.concatenate([np.flatnonzero(alone), firsts[numbers >= 0][tight]])
+    places = np.concatenate([np.asarray(measure.points)[alone], gathered.centres[tight]])
+    masses = np.concatenate([np.asarray(measure.weights)[alone], gathered.masses[tight]])
+    colored = np.zeros(len(heads), int) if groups is None else groups[heads]
+    space = "circle" if measure.dim == 2 else "sphere"
+    return Cloud(places, space, groups=colored, masses=masses, view=view, title=title)
+
+
+def view_of(measure: Points) -> np.ndarray:
+    """Rows right, up and towards the reader, (3, 3): the side that shows most of the mass.
+
+    A small power of the depth favors many clusters inside the disc over one in its center.
+    North is up, and the view stays within 53° of the equator.
+    """
+    if measure.dim != 3:
+        return np.eye(3)
+    k = np.arange(400)
+    height, turn = 0.8 * (2 * (k + 0.5) / k.size - 1), k * np.pi * (3 - np.sqrt(5))
+    radius = np.sqrt(1 - height**2)
+    sides = np.column_stack([radius * np.cos(turn), radius * np.sin(turn), height])
+    depths = np.asarray(measure.points) @ sides.T
+    towards = sides[np.argmax(np.asarray(measure.weights) @ np.maximum(depths, 0) ** 0.35)]
+    right = np.cross([0.0, 0.0, 1.0], towards)
+    right /= np.linalg.norm(right)
+    return np.array([right, np.cross(towards, right), towards])
+
+
+def plot_hulls(run: Trajectory, count: int = 6) -> Lines:
+    """Tokens and their convex hull in the first two axes, at several times."""
+    if run.frames[0].dim < 2:
+        raise ValueError("run must have dim >= 2 for hulls in the plane; use plot_line for dim 1.")
+    chosen = choose_frames(run, count)
+    series = []
+    for shade, index in zip(np.linspace(0, 1, len(chosen)), chosen, strict=True):
+        plane = np.asarray(run.frames[index].points)[:, :2]
+        corners = _around(hull(Points(plane, run.frames[index].weights, on_sphere=False)).points)
+        series.append(Series(f"{run.times[index]:.3g}", *corners.T, shade=float(shade)))
+        series.append(Series("", *plane.T, style="points", shade=float(shade)))
+    letter = _letter(run)
+    rescaled = " in the rescaled variable z = exp(−tV)x" if letter == "z" else ""
+    flat = "" if run.frames[0].dim == 2 else ", projected to the first two axes,"
+    caption = f"{run.frames[0].count} tokens{rescaled}{flat} and their convex hull at "
+    caption += f"{len(chosen)} times of the {run.clock} clock."
+    axes = Axis(f"${letter}_1$"), Axis(f"${letter}_2$")
+    names = f"t ({run.clock} clock)"
+    return Lines(*axes, series, caption=caption, names=names, equal=True, size=(5.4, 3.8))
+
+
+def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) -> Map:
+    """Histogram of the cosines of all pairs of tokens through time, as a map, and its mean."""
+    chosen = choose_frames(run, 101)
+    times = run.times[chosen]
+    merged = any(frame.count != run.frames[0].count for frame in run.frames)
+    count = run.frames[0].count
+    tokens = min(count, MOST_TOKENS) if merged else None
+    pairs = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
+    shares = np.array([one.histogram for one in pairs]).T
+    some = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
+    label = r"$\langle x_i, x_j\rangle$" if run.frames[0].on_sphere else r"$\cos\angle(x_i, x_j)$"
+    return Map(
+        time_axis(times, run.clock, log),
+        Axis(label, limits=(-1.02, 1.02)),
+        Axis("share of pairs", scale="log", limits=(1e-4, 1.0)),
+        _borders(times),
+        pairs[0].edges,
+        np.where(shares > 0, shares, np.nan),
+        lines=[Series("", times, np.array([one.mean for one in pairs]))],
+        palette="density",
+        caption=f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
+        f"their mean (line). {_clock(run)}",
+    )
+
+
+def plot_clusters(run: Trajectory, log: bool | None = None) -> Lines:
+    """Number of clusters against time, by linkage and as maxima of the potential."""
+    beta = beta_of(run)
+    counts = np.array([clusters(frame, beta).count for frame in run.frames])
+    series = [Series("by linkage", run.times, counts, style="steps")]
+    caption = "Number of clusters by linkage (chains of near neighbors)"
+    most, least = counts.max(), counts.min()
+    if beta:
+        chosen = choose_frames(run, MODE_FRAMES)
+        modes = np.array([kernel_modes(run.frames[k], beta).count for k in chosen])
+        label = "maxima of the potential"
+        series.append(Series(label, run.times[chosen], modes, style="points", group=5))
+        most, least = max(most, modes.max()), min(least, modes.min())
+        caption += " and as maxima of the potential, which also hold before tokens have gathered"
+    wide = most > 20 * least
+    axis = Axis("clusters", scale="log" if wide else "linear", ticks="integer")
+    if not wide:
+        axis = Axis("clusters", ticks="integer", limits=(0.0, float(most + 1)))
+    time = time_axis(run.times, run.clock, log)
+    return Lines(time, axis, series, caption=f"{caption}. {_clock(run)}")
+
+
+def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
+    """Interaction energy against time: a staircase, one step 2w_iw_j for each merger."""
+    values = energy_series(run)
+    head = attention_of(run.field)
+    if values is None or head is None:
+        raise ValueError("run must be self-attention on the sphere to have an energy.")
+    if head.beta == 0:
+        label, caption = r"$\frac{1}{2}\,\|\Sigma_i w_i x_i\|^2$", "Kuramoto energy"
+    elif energy_form(head) is None:
+        label = r"$2\beta e^{-\beta}\,E_\beta$"
+        caption = "Energy 2β exp(−β) E, which is 1 for a single cluster"
+        if head.value is None:
+            caption += " and climbs by twice the product of the masses when two clusters merge"
+    else:
+        label, caption = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
+    series = [Series("", run.times, values, group=2)]
+    time = time_axis(run.times, run.clock, log)
+    return Lines(time, Axis(label), series, caption=f"{caption}. {_clock(run)}")
+
+
+def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
+    """Effective rank of the token matrix against time."""
+    ranks = np.array([effective_rank(frame) for frame in run.frames])
+    limits = min(1.0, float(ranks.min())) - 0.05, 1.05 * max(float(ranks.max()), 1.2)
+    most = min(run.frames[0].count, run.frames[0].dim)
+    caption = f"Effective rank of the tokens, between 1 (one direction) and {most}. {_clock(run)}"
+    series = [Series("", run.times, ranks, group=3)]
+    axis = Axis("effective rank", limits=limits)
+    return Lines(time_axis(run.times, run.clock, log), axis, series, caption=caption)
+
+
+def film_on_sphere(run: Trajectory, seconds: float = 6.0, frames: int = 90) -> Film:
+    """A run on the circle or S² as a film.
+
+    At most `frames` of the run's frames, evenly chosen, so the speed is that of the run's own
+    frame times.
+    """
+    _check_on_sphere(run)
+    checks.positive("seconds", seconds)
+    groups, _ = _groups(run)
+    view = view_of(run.frames[-1])
+    chosen = _evenly(run, frames)
+    shown = [snapshot(run.frames[k], groups, view, title=_title(run, k)) for k in chosen]
+    return Film(shown, seconds, caption=f"{run.frames[0].count} tokens. {_clock(run)}")
+
+
+def film_in_space(
+    run: Trajectory,
+    seconds: float = 6.0,
+    frames: int = 90,
+    *,
+    planes: Planes | None = None,
+    matrix: bool = False,
+) -> Film:
+    """Tokens in R, R² or R³ with their convex hull, as a film.
+
+    Tokens have the color of the place (or plane) where they end; R³ is seen from a side that
+    turns slowly. `planes` are parallel hyperplanes to show, as (functional, levels). With `matrix`
+    the attention matrix P(t) stands beside the tokens, rows and columns in the order of their last
+    first coordinate; the run must then be one of `Rescaled`.
+    """
+    first, last = run.frames[0], run.frames[-1]
+    if first.on_sphere or first.dim > 3:
+        raise ValueError(f"run must be in R^d, d <= 3, to be drawn so; got {first!r}.")
+    if matrix and not isinstance(run.field, Rescaled):
+        raise ValueError(f"matrix needs a run of Rescaled(...); got {run.field!r}.")
+    checks.positive("seconds", seconds)
+    chosen = _evenly(run, frames)
+    reach = 1.08 * max(float(np.abs(run.frames[k].points).max()) for k in chosen)
+    if first.dim == 3:
+        reach *= 1.15  # a turned box needs more room
+    if planes is None:
+        labels = clusters(last, angle=0.01 * reach).labels
+    else:  # the colors of planes begin at the third
+        values = np.asarray(last.points) @ np.asarray(planes[0], float)
+        labels = np.abs(values[:, None] - np.asarray(planes[1])).argmin(axis=1) + 2
+    order = np.argsort(np.asarray(last.points)[:, 0])
+    names = {1: ("$z$", ""), 2: ("$z_1$", "$z_2$"), 3: ("", "")}[first.dim]
+    shown: list[Figure] = []
+    for index, share in zip(chosen, np.linspace(0, 1, len(chosen)), strict=True):
+        points = np.asarray(run.frames[index].points)
+        cloud = Cloud(
+            points,
+            "plane" if first.dim < 3 else "space",
+            groups=labels,
+            segments=hull_edges(points),
+            planes=planes,
+            view=_view_from(0.5 + share) if first.dim == 3 else None,
+            reach=reach,
+            x=Axis(names[0]),
+            y=Axis(names[1]),
+            title=_title(run, index),
+        )
+        shown.append(cloud if not matrix else Panels([cloud, _matrix(run, index, order)], 2))
+    size = (4.0 + 3.6 * matrix, 4.3 if first.dim > 1 else 3.0)
+    return Film(shown, seconds, caption=f"{first.count} tokens in R^{first.dim}.", size=size)
+
+
+def _view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
+    """Rows right, up and towards, (3, 3), of an orthographic view from `turn` radians around."""
+    right = np.array([-np.sin(turn), np.cos(turn), 0.0])
+    towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
+    return np.array([right, np.cross(towards, right), towards])
+
+
+def _matrix(run: Trajectory, index: int, order: np.ndarray) -> Map:
+    field: Any = run.field
+    head = field.attention
+    tokens = field.tokens(run.frames[index], run.times[index])
+    weights = np.asarray(attention(tokens, head.beta, head.query, head.key))
+    edges = np.arange(len(order) + 1) - 0.5
+    return Map(
+        Axis("token j", ticks="integer"),
+        Axis("token i", ticks="integer", limits=(float(edges[-1]), float(edges[0]))),
+        Axis("", limits=(0.0, 1.0)),
+        edges,
+        edges,
+        weights[np.ix_(order, order)],
+        title="attention $P_{ij}(t)$",
+        bar=False,
+        equal=True,
+    )
+
+
+def _groups(run: Trajectory) -> tuple[np.ndarray | None, float]:
+    """The cluster of each token, and the time of those clusters; None once tokens merged."""
+    if follow(run) is None:
+        return None, float(run.times[-1])
+    groups, moment = partition(run)
+    return groups.labels, moment
+
+
+def _paths(times: np.ndarray, values: np.ndarray, labels: np.ndarray) -> Paths:
+    shown = np.unique(np.linspace(0, values.shape[1] - 1, MOST_LINES).astype(int))
+    return Paths(times, values[:, shown].T, labels[shown])
+
+
+def _masses(
+    end: float, last: np.ndarray, labels: np.ndarray, masses: np.ndarray
+) -> list[tuple[float, float, str]]:
+    """Percent of the mass beside the clusters that have a color, unless they would overlap."""
+    notes: list[tuple[float, float, str]] = []
+    for k, mass in enumerate(masses[:COLORED]):
+        place = float(np.median(last[labels == k]))
+        if all(abs(place - other) > 0.45 for _, other, _ in notes):
+            notes.append((end, place, f"{100 * mass:.3g} %"))
+    return notes
+
+
+def _around(corners: np.ndarray) -> np.ndarray:
+    """Corners of a convex polygon in the order of a walk around it, closed."""
+    centered = corners - corners.mean(axis=0)
+    order = np.argsort(np.arctan2(centered[:, 1], centered[:, 0]))
+    return corners[np.append(order, order[0])]
+
+
+def _some(frame: Points) -> Points:
+    if frame.count <= MOST_TOKENS:
+        return frame
+    points, weights, _ = carrying(frame)
+    kept = np.random.default_rng(0).permutation(len(weights))[:MOST_TOKENS]
+    return Points(points[kept], weights[kept], on_sphere=frame.on_sphere)
+
+
+def _borders(times: np.ndarray) -> np.ndarray:
+    """Borders between frames, half way; the first and last frame are cut at themselves."""
+    return np.concatenate([times[:1], (times[1:] + times[:-1]) / 2, times[-1:]])
+
+
+def _evenly(run: Trajectory, frames: int) -> np.ndarray:
+    chosen = np.linspace(0, len(run.times) - 1, checks.integer("frames", frames, 2))
+    return np.unique(chosen.round().astype(int))
+
+
+def _letter(run: Trajectory) -> str:
+    return "z" if isinstance(run.field, Rescaled) else "x"
+
+
+def _title(run: Trajectory, index: int) -> str:
+    return f"t = {run.times[index]:.3g} ({run.clock} clock)"
+
+
+def _clock(run: Trajectory) -> str:
+    return f"Time in the {run.clock} clock."
+
+
+def _check_on_sphere(run: Trajectory) -> None:
+    first = run.frames[0]
+    if not first.on_sphere or first.dim > 3:
+        raise ValueError(f"run must be on the circle or S² to be drawn so; got {first!r}.")
