@@ -176,6 +176,18 @@ def test_a_spec_written_and_read_has_the_same_digest(tmp_path):
     assert again == spec and again.digest == spec.digest
 
 
+def test_axes_keep_their_order(tmp_path):
+    """A range is a table and a list is not: a writer that sorts them would turn a store's axes."""
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        'observables = ["clusters"]\n[axes]\n'
+        "field.beta = { from = 1.0, to = 2.0, count = 3 }\nmeasure.tokens = [3, 4]\n"
+    )
+    sweep = load_sweep(file)
+    file.write_text(sweep.to_toml())
+    assert list(load_sweep(file).axes) == list(sweep.axes) == ["field.beta", "measure.tokens"]
+
+
 def test_a_sweep_may_go_over_kinds_of_fields(tmp_path):
     file = tmp_path / "sweep.toml"
     file.write_text(

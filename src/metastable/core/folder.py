@@ -23,6 +23,7 @@ __all__ = ["FULL", "MANIFEST", "DiskFull", "claimed", "naming", "open_folder", "
 
 MANIFEST, FORMAT = "manifest.json", "metastable result 2"
 DERIVED = ("report.html", "figures", "*.part", ".*", MANIFEST)  # never among the checksums
+BLANK = 64 * "0"  # stands for the manifest's own checksum while it is made
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REMEDY = "restore it from a copy, or remove the folder and run it again"
 
@@ -85,9 +86,9 @@ def naming(path: Path) -> Iterator[None]:
 def seal(folder: Path, content: dict[str, Any], skip: Sequence[str] = ()) -> Path:
     """Write the manifest: `content`, checksums of all files but `skip` (patterns), its own last."""
     content = {"format": FORMAT, **content, "files_sha256": _checksums(folder, skip)}
-    content["manifest_sha256"] = _own_checksum(content)
+    text = json.dumps({**content, "manifest_sha256": BLANK}, indent=2)
     path = folder / MANIFEST
-    _write(path, json.dumps(content, indent=2).encode())
+    _write(path, _own_checksum(text).join(text.rsplit(BLANK, 1)).encode())
     return path
 
 
@@ -141,7 +142,8 @@ def _read(folder: Path) -> dict[str, Any]:
     """The manifest, itself verified."""
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        text = path.read_text(encoding="utf-8")
+        manifest = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError(f"{path} is damaged (not JSON): {REMEDY}.") from None
     if not _is_ours(manifest):
@@ -151,7 +153,7 @@ def _read(folder: Path) -> dict[str, Any]:
         manifest["unchecked"] = (
             f"{folder} was made by an older version: its files were not checked."
         )
-    elif own != _own_checksum(manifest):
+    elif own != _own_checksum(BLANK.join(text.rsplit(str(own), 1))):
         raise ValueError(f"{path} is damaged (its own checksum differs): {REMEDY}.")
     return manifest
 
@@ -175,9 +177,9 @@ def _is_ours(manifest: Any) -> bool:
     )
 
 
-def _own_checksum(content: dict[str, Any]) -> str:
-    """Of the content in one canonical form, so that spaces and the order of keys do not matter."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _own_checksum(text: str) -> str:
+    """Of the manifest as it is written, with zeros in the place of this checksum."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _checksums(folder: Path, skip: Sequence[str]) -> dict[str, Any]:

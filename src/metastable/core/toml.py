@@ -35,12 +35,31 @@ def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
 
 
 def to_toml(tree: dict[str, Any]) -> str:
-    """Write a tree of plain values as TOML, a list of numbers on one line."""
+    """Write a tree of plain values as TOML: plain keys, then tables, their values inline.
+
+    Inside a table keys keep their order, which is that of the axes of a sweep; tomli-w alone would
+    put its tables last.
+    """
+    tables = {key: value for key, value in tree.items() if isinstance(value, dict)}
     try:
-        text = tomli_w.dumps(tree)
+        lines = [_line(key, value) for key, value in tree.items() if key not in tables]
+        for key, table in tables.items():
+            head = tomli_w.dumps({key: {}}).strip()
+            lines += ["", head, *(_line(name, value) for name, value in table.items())]
     except TypeError as error:  # None inside a list: TOML has no word for it
         raise ValueError(f"a spec must hold what TOML can write; {error}: leave it out.") from None
-    return _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", text)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _line(key: str, value: Any) -> str:
+    """`key = value`: tomli-w writes tables inline in a list that holds a number too.
+
+    Line breaks stand between the values of a list only, since those of strings are escaped.
+    """
+    name = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
+    text = tomli_w.dumps({"v": [value, 0]}).removeprefix("v = [\n").removesuffix(",\n    0,\n]\n")
+    text = _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", text).replace("\n    ", "\n")
+    return f"{name} = {text.strip()}"
 
 
 # tomli-w gives every number of a list a line of its own. Strings cannot match: theirs are quoted,
