@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import metastable as ms
-from metastable.flows.spec import Experiment
 from metastable.report.judged import report_folders
 from metastable.results import run_and_keep
+from metastable.spec.experiment import Experiment
 
 # Parameters
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/demo")

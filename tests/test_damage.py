@@ -61,7 +61,7 @@ def test_a_flipped_bit_in_the_manifest_is_noticed(case, tmp_path):
 
 
 def test_a_manifest_that_reads_the_same_but_is_another_is_noticed(kept, tmp_path):
-    """A flipped bit can turn a space into a stray sign, or 1e-9 into 1E-9, which JSON reads alike."""
+    """A flipped bit can turn 1e-9 into 1E-9, which JSON reads alike."""
     text = (kept / MANIFEST).read_text()
     (tmp_path / MANIFEST).write_text(text.replace("\n  ", "\n\t ", 1))
     with pytest.raises(ValueError, match="its own checksum differs"):

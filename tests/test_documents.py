@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import metastable.core.spec
-import metastable.fields.spec
-import metastable.measures.spec
-from metastable.flows import spec
+import metastable.spec.fields
+import metastable.spec.measures
 from metastable.flows.build import build_start
+from metastable.spec import experiment as spec
 
 ROOT = Path(__file__).parents[1]
 SPEC = (ROOT / "docs" / "spec.md").read_text()
@@ -37,7 +37,7 @@ def test_every_documented_spec_builds(block, tmp_path):
 
 def test_every_kind_and_key_is_documented():
     values = metastable.core.spec
-    modules = (spec, metastable.fields.spec, metastable.measures.spec, values)
+    modules = (spec, metastable.spec.fields, metastable.spec.measures, values)
     named = {m for module in modules for m in vars(module).values() if isinstance(m, type)}
     models = [m for m in named if issubclass(m, values.Model)]
     assert len(BLOCKS) >= 7 and len(models) > 30

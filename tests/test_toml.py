@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from metastable.audit.spec import load_config
 from metastable.core.toml import read_toml, to_toml
-from metastable.flows.spec import Experiment, load_experiment
 from metastable.learn.spec import KINDS, Classification, load_lesson
+from metastable.spec.experiment import Experiment, load_experiment
 from metastable.sweep.spec import Sweep, load_sweep
 
 LOADERS = {

@@ -14,8 +14,8 @@ from metastable.core.folder import MANIFEST, claimed, naming, open_folder
 from metastable.core.provenance import write_manifest
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, run_experiment
-from metastable.flows.spec import Experiment, load_experiment
 from metastable.observe.summary import summarize
+from metastable.spec.experiment import Experiment, load_experiment
 
 if TYPE_CHECKING:
     from metastable.learn.lesson import Lesson

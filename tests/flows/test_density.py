@@ -163,8 +163,8 @@ def test_step_limit_and_refusals():
 
 
 def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
-    from metastable.flows.spec import load_experiment
     from metastable.results import load_run, run_and_keep
+    from metastable.spec.experiment import load_experiment
 
     spec = tmp_path / "density.toml"
     spec.write_text(

@@ -8,9 +8,9 @@ import pickle
 import pytest
 
 from metastable.audit.spec import AuditConfig
-from metastable.flows.spec import Experiment
 from metastable.learn.spec import KINDS
 from metastable.reproduce.catalogue import catalogue
+from metastable.spec.experiment import Experiment
 from metastable.sweep.spec import Sweep
 from tests.fuzz.fuzz import cases, run_cases
 from tests.fuzz.fuzz_case import Case, reproducer

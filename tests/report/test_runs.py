@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from metastable.flows.spec import load_experiment
 from metastable.report import report_run, report_runs
 from metastable.results import run_and_keep
+from metastable.spec.experiment import load_experiment
 from tests.report.test_page import Reader
 
 NAMES = ["angles", "clusters", "energy", "rank", "similarity"]

@@ -50,8 +50,8 @@ def run(
     Without SPEC: uniform tokens under self-attention, from the options. The same command run again
     on a folder whose run was cut short goes on where it stopped.
     """
-    from metastable.flows.spec import load_experiment
     from metastable.results import run_and_keep
+    from metastable.spec.experiment import load_experiment
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,

@@ -15,7 +15,7 @@ from metastable.explorer.recording import first_frame
 from metastable.explorer.scene import Scene
 from metastable.explorer.standalone import standalone_page
 from metastable.explorer.theory import predict_experiment
-from metastable.flows.spec import Experiment
+from metastable.spec.experiment import Experiment
 
 __all__ = ["answer"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from metastable import results
 from metastable.comparison import compare
 from metastable.flows import Trajectory
-from metastable.flows.spec import Experiment, load_experiment
+from metastable.spec.experiment import Experiment, load_experiment
 
 __all__ = ["complete", "store", "verdicts"]
 

@@ -26,11 +26,11 @@ from metastable.flows.build import _stepper, build_start, run_experiment
 from metastable.flows.diffusion import Diffusive
 from metastable.flows.mergers import Mergers
 from metastable.flows.particles import Deterministic, _sum_for, frame_times
-from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 from metastable.flows.staircase import Climb, Merge, _check_horizon, _checked_field
 from metastable.flows.steppers import Adaptive, Geodesic
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
+from metastable.spec.experiment import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 
 __all__ = ["Live", "Moment", "bare_points", "log_frames", "moments_of"]
 

@@ -15,7 +15,7 @@ from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
 from metastable.fields.sums import choose_sum
 from metastable.flows import Trajectory
-from metastable.flows.spec import Experiment
+from metastable.spec.experiment import Experiment
 
 __all__ = ["first_frame", "record_layers", "record_run"]
 

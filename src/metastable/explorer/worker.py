@@ -28,7 +28,7 @@ from metastable.explorer.live import Live
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
-from metastable.flows.spec import Experiment
+from metastable.spec.experiment import Experiment
 
 __all__ = ["main"]
 

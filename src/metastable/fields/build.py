@@ -9,7 +9,7 @@ from metastable import fields
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.core.spec import Draw
-from metastable.fields import spec as spec
+from metastable.spec import fields as spec
 
 __all__ = ["build_field"]
 

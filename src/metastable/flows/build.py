@@ -14,18 +14,18 @@ from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
-from metastable.flows import spec
 from metastable.flows.density import Resolution
 from metastable.flows.flow import flow
 from metastable.flows.hardmax import hardmax
 from metastable.flows.layers import layers
 from metastable.flows.meanfield import mean_field
-from metastable.flows.spec import Experiment, Flow
 from metastable.flows.staircase import Merge
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Density, Points
 from metastable.measures.build import build_measure
+from metastable.spec import experiment as spec
+from metastable.spec.experiment import Experiment, Flow
 
 __all__ = ["build_start", "run_experiment"]
 

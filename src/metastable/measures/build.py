@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable.measures import spec as spec
 from metastable.measures import starts
 from metastable.measures.density import Density
 from metastable.measures.points import Points
+from metastable.spec import measures as spec
 
 __all__ = ["build_measure"]
 

@@ -17,11 +17,11 @@ from metastable.fields.sums import Dense
 from metastable.flows.build import build_start, run_experiment
 from metastable.flows.ensemble import choose_form, sample_ensemble
 from metastable.flows.flow import flow
-from metastable.flows.spec import AdaptiveSpec, Experiment
 from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.measures.spec import Uniform
+from metastable.spec.experiment import AdaptiveSpec, Experiment
+from metastable.spec.measures import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
 from metastable.sweep.spec import experiment_with
 

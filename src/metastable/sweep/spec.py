@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, mod
 from metastable.core.errors import one_line
 from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed
 from metastable.core.toml import read_toml, to_toml
-from metastable.flows.spec import Experiment, load_experiment
+from metastable.spec.experiment import Experiment, load_experiment
 
 __all__ = [
     "Budget",

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError, model_validator
 from metastable.core.errors import one_line
 from metastable.core.spec import Count, Model, Positive, Seed, Several, fingerprint
 from metastable.core.toml import read_toml, to_toml
-from metastable.fields.spec import Fields, SelfAttentionSpec
-from metastable.measures.spec import Measure, Uniform
+from metastable.spec.fields import Fields, SelfAttentionSpec
+from metastable.spec.measures import Measure, Uniform
 
 __all__ = ["Experiment", "Flow", "load_experiment"]
 
