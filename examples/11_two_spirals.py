@@ -31,8 +31,8 @@ from metastable.learn.neural_ode import (
 from metastable.learn.spec import Network
 from metastable.learn.training import Gradient, train
 from metastable.observe.neural_collapse import neural_collapse
-from metastable.report import save_figure
-from metastable.report.lesson_pictures import animate_frames, draw_frames
+from metastable.report import save_figure, write_film
+from metastable.report.lesson_pictures import draw_frames, film_frames
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -76,4 +76,4 @@ times = np.linspace(0, network.horizon, len(states))
 frames = Frames(times, states[..., :2], data.labels, "Two classes on their way apart.")
 for path in save_figure(draw_frames(frames), out, "11_two_spirals"):
     print(path)
-print(animate_frames(frames, out / "11_two_spirals.gif"))
+print(write_film(film_frames(frames), out / "11_two_spirals.gif"))
