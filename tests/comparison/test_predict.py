@@ -147,7 +147,7 @@ def test_never_more_clusters_than_tokens():
         (ms.SelfAttention(5.0), 2, 10**400, "tokens must be an integer from 1 to 10.18"),
         (ms.SelfAttention(1e308), 2, None, "beta must be at most 1e.300"),
         (ms.SelfAttention(1e200, query=1e200), 2, None, "beta must be at most 1e.300"),
-        (ms.SelfAttention(2.0) + ms.Noise(5e-324), 3, None, "kappa must be at least 1e-300"),
+        (ms.SelfAttention(2.0) + ms.Noise(1e-305), 3, None, "kappa must be at least 1e-300"),
     ],
 )
 def test_numbers_out_of_range_are_refused_in_one_line(field, dim, tokens, message):
