@@ -92,7 +92,7 @@ ACTIONS: dict[str, dict[str, list[str]]] = {
     "cut audit": {"again": ["audit", "run", "spec.toml", "--out", "it", "--json"]},
     "reproduce": {"again": REPRODUCE},
 }  # fmt: skip
-REPLACED = {"run": 8, "learn": 2, "audit": 2}  # files put in place before a result is cut short
+CHECKPOINTS = {"run": 7, "learn": 1, "audit": 1}  # put in place before a result is cut short
 TEXTS = {"learn": LEARN, "sweep": SWEEP, "audit": AUDIT}
 CHANGING = ("second", "started", "finished", "skipped", "resumed", "out", "store", "page", "report")
 
@@ -160,16 +160,17 @@ def _result(kind: str) -> Callable[[Path, Call], None]:
 
 
 def _cut(kind: str) -> Callable[[Path, Call], None]:
-    """A result cut short: ended by a KeyboardInterrupt after some files were put in place."""
+    """A result cut short: ended by a KeyboardInterrupt after some checkpoints were written."""
 
     def make_it(place: Path, call: Call) -> None:
-        replace, left = os.replace, [REPLACED[kind]]
+        replace, left = os.replace, [CHECKPOINTS[kind]]
 
-        def cut(*arguments: Any, **named: Any) -> None:
-            replace(*arguments, **named)
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
+        def cut(source: Any, target: Any, **named: Any) -> None:
+            replace(source, target, **named)
+            if Path(target).suffix == ".npz":
+                left[0] -= 1
+                if left[0] == 0:
+                    raise KeyboardInterrupt
 
         os.replace = cut
         try:
@@ -226,7 +227,7 @@ def recipe(base: str) -> list[str]:
     lines = [f"cat > spec.toml <<'END'{TEXTS[kind]}END"] if kind in TEXTS else []
     if kind == "audit":
         lines.append("# texts/: 48 texts of 24 random words")
-    cut = f"  # Ctrl-C after {REPLACED[kind]} files have been put in place" if kind != base else ""
+    cut = f"  # Ctrl-C after {CHECKPOINTS[kind]} checkpoints" if kind != base else ""
     return [*lines, shlex.join(["metastable", *ACTIONS[kind]["again"]]) + cut]
 
 
