@@ -2,8 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What one test process has compiled the others, and later runs, need not compile again.
+CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled \
+  JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+PYTEST := $(CACHE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test check claims bench fuzz clean
+
+.PHONY: demo quick test check claims bench fuzz clean
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -37,18 +42,24 @@ demo: .venv/core
 
 ## Everything that must pass: units, exact systems, properties, docstrings, examples.
 test: .venv/pretrained .venv/browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m 'not claim'
+	$(PYTEST) --dist loadscope -m 'not claim and not document'
 
-## Style, types, and the documentation's own build.
-check: .venv/docs
+## The core path, in two minutes.
+quick: .venv/dev
+	$(PYTEST) -m 'not claim and not document' tests/core tests/measures tests/fields tests/observe \
+	  tests/theory tests/systems/test_exact.py tests/comparison tests/test_architecture.py
+
+## Style, types, every example and code block, and the documentation's own build.
+check: .venv/docs .venv/pretrained
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	$(PYTEST) -m document
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
 ## The slow checks of theorems against runs.
 claims: .venv/pretrained
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m claim
+	$(PYTEST) -m claim
 
 ## Ten thousand odd inputs through the command line; stopped, it goes on where it was.
 fuzz: .venv/pretrained

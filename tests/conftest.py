@@ -1,6 +1,51 @@
-"""Shared settings: property tests run without a deadline, since the first example compiles."""
+"""Shared settings, and which tests are too long for every day.
 
+`make test` leaves out what is marked `claim` (theorems against runs and errors planted into
+reproductions: `make claims`) and `document` (every example and code block: `make check`).
+"""
+
+import gc
+
+import pytest
 from hypothesis import settings
 
+# Property tests run without a deadline, since the first example compiles.
 settings.register_profile("metastable", deadline=None, max_examples=20, derandomize=True)
 settings.load_profile("metastable")
+
+# Thousands of compiled functions make every full collection slow.
+gc.set_threshold(50_000, 20, 100)
+
+# Files, or tests in them, by the end of their name.
+CLAIMS = """
+reproductions/test_planted.py
+test_pure_attention_entries.py::test_planted_error
+test_talk_entries.py::test_planted_error
+test_measure_transformer.py::test_training_lowers_the_error
+test_model_entries.py::test_scores_that_are_not_even_are_seen
+systems/test_smoothness.py
+systems/test_pure_attention.py
+systems/test_placements.py
+systems/test_repulsion.py
+systems/test_space.py
+systems/test_single_cluster.py
+systems/test_resampled.py
+test_steering.py::test_gradients_of_both_objectives_are_finite_differences
+test_steering.py::test_two_tokens_arrive_and_the_adaptive_solver_agrees
+test_neural_ode.py::test_layers_drawn_at_random_have_the_predicted_mean_and_covariance
+test_clusters_on_demand.py::test_the_gradient_is_that_of_finite_differences
+test_magnitudes.py::test_every_field_of_every_size_ends_or_is_refused
+""".split()
+DOCUMENTS = "test_examples.py::test_example test_documents.py::test_every_code_block_runs".split()
+# These are run every day all the same.
+DAILY = "[01_first_clusters] [README.md] refused[SA- refused[USA- refused[heads-".split()
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        name = item.nodeid.split("[")[0]
+        if any(part in item.nodeid for part in DAILY):
+            continue
+        for mark, parts in (("claim", CLAIMS), ("document", DOCUMENTS)):
+            if any(name.endswith(part) or f"{part}::" in name for part in parts):
+                item.add_marker(getattr(pytest.mark, mark))
