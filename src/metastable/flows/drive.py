@@ -20,7 +20,7 @@ from metastable.flows.solvers.gaussian_layers import GaussianLayers
 from metastable.flows.solvers.hardmax_space import SpaceHardmax
 from metastable.flows.solvers.hardmax_sphere import SphereHardmax
 from metastable.flows.solvers.merging import MergingFlow
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.token_layers import TokenLayers
 from metastable.flows.solvers.tokens import token_flow
 from metastable.flows.steppers import (
@@ -38,12 +38,7 @@ from metastable.measures import Density, Gaussian, Measure, Points
 
 __all__ = ["Drive", "choose_solver", "drive", "is_resumable"]
 
-SPACING = 0.25  # in log t, at first, between the frames of runs that merge tokens
-STEPPERS = {
-    Points: (Adaptive, Fixed, Geodesic, Layers, Merging, Hardmax),
-    Density: (Adaptive, Fixed, Resolution),
-    Gaussian: (Adaptive, Fixed, Layers),
-}
+SPACING = Choices().spacing
 
 
 class Drive:
@@ -160,7 +155,8 @@ def drive(
     >>> run.trajectory().outcome.name
     'done'
     """
-    solver = choose_solver(measure, field, horizon, stepper, sum, frames, seed, spacing)
+    how = Choices(stepper, sum, frames, seed, spacing)
+    solver = choose_solver(measure, field, horizon, how)
     what = f"a flow of {type(measure).__name__}"
     what += "" if stepper is None else f" with {type(stepper).__name__}"
     if checkpoint is not None and not solver.resumable:
@@ -175,63 +171,43 @@ def is_resumable(measure: Measure, stepper: Any) -> bool:
     return isinstance(measure, Points) and not isinstance(stepper, Layers | Merging | Hardmax)
 
 
-def choose_solver(
-    measure: Measure,
-    field: Field,
-    horizon: float,
-    stepper: Any,
-    sum: Sum | None,
-    frames: Any,
-    seed: int,
-    spacing: float = SPACING,
-) -> Solver:
+def choose_solver(measure: Measure, field: Field, horizon: float, how: Choices) -> Solver:
     """The solver for a measure and a stepper; what cannot be solved is refused."""
     checks.instance("measure", measure, Measure, "Points(...), a Density or Gaussian(...)")
     checks.instance("field", field, Field, "a field")
-    checks.seed(seed)
-    kind = next(kind for kind in STEPPERS if isinstance(measure, kind))
+    checks.seed(how.seed)
+    kind = next(kind for kind in SOLVERS if isinstance(measure, kind))
+    solvers, stepper = SOLVERS[kind], how.stepper
     if stepper is not None:
-        *others, last = [f"{one.__name__}(...)" for one in STEPPERS[kind]]
+        *others, last = [f"{one.__name__}(...)" for one in solvers]
         need = f"{', '.join(others)} or {last} for {kind.__name__}"
-        checks.instance("stepper", stepper, STEPPERS[kind], need)
-    if sum is not None and (kind is not Points or isinstance(stepper, Hardmax)):
+        checks.instance("stepper", stepper, tuple(solvers), need)
+    if how.sum is not None and (kind is not Points or isinstance(stepper, Hardmax)):
         what = "Hardmax" if kind is Points else kind.__name__
-        raise ValueError(f"sum has no meaning in a flow of {what}; got {sum!r}: omit it.")
-    if isinstance(measure, Points):
-        return _token_solver(measure, field, horizon, stepper, sum, frames, seed, spacing)
-    if isinstance(measure, Density):
-        how = stepper if isinstance(stepper, Resolution) else Resolution(stepper=stepper)
-        return DensityFlow(measure, field, horizon, resolution=how, frames=frames, seed=seed)
-    assert isinstance(measure, Gaussian)
-    solver: Any = GaussianLayers if isinstance(stepper, Layers) else GaussianFlow
-    return solver(measure, field, horizon, stepper=stepper, frames=frames)
+        raise ValueError(f"sum has no meaning in a flow of {what}; got {how.sum!r}: omit it.")
+    return solvers[Adaptive if stepper is None else type(stepper)](measure, field, horizon, how)
 
 
-def _token_solver(
-    measure: Points,
-    field: Field,
-    horizon: float,
-    stepper: Any,
-    sum: Sum | None,
-    frames: Any,
-    seed: int,
-    spacing: float,
-) -> Solver:
-    if isinstance(stepper, Layers):
-        return TokenLayers(measure, field, horizon, stepper=stepper, sum=sum, frames=frames)
-    if isinstance(stepper, Merging):
-        choices: dict[str, Any] = dict(stepper=stepper, sum=sum, frames=frames, spacing=spacing)
-        return MergingFlow(measure, field, horizon, **choices)
-    if not isinstance(stepper, Hardmax):
-        choices = dict(stepper=stepper, sum=sum, frames=frames, seed=seed)
-        return token_flow(measure, field, horizon, **choices)
+def _hardmax(measure: Points, field: Field, horizon: float, how: Choices) -> Solver:
     if is_traced(measure, field):
         raise ValueError("hardmax cannot be traced by jit, grad or vmap: call it with numbers.")
     if not horizon > 0:
         raise ValueError(f"horizon must be > 0; got {horizon}: math.inf runs to the end.")
     what = f"hardmax of {measure.count} tokens"
     checks.fits_memory(what, 10.0 * measure.count**2, "use fewer tokens, or Merging(...)")
-    choices = dict(frames=frames, spacing=spacing)
-    if measure.on_sphere:
-        return SphereHardmax(measure, field, horizon, **choices)
-    return SpaceHardmax(measure, field, float(horizon), radius=stepper.radius, **choices)
+    solver = SphereHardmax if measure.on_sphere else SpaceHardmax
+    return solver(measure, field, horizon, how)
+
+
+SOLVERS: dict[Any, dict[Any, Callable[..., Solver]]] = {
+    Points: {
+        Adaptive: token_flow,
+        Fixed: token_flow,
+        Geodesic: token_flow,
+        Layers: TokenLayers,
+        Merging: MergingFlow,
+        Hardmax: _hardmax,
+    },
+    Density: {Adaptive: DensityFlow, Fixed: DensityFlow, Resolution: DensityFlow},
+    Gaussian: {Adaptive: GaussianFlow, Fixed: GaussianFlow, Layers: GaussianLayers},
+}

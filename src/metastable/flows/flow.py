@@ -10,6 +10,7 @@ from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.fields.sums import Sum
 from metastable.flows.drive import choose_solver, drive
+from metastable.flows.solvers.solver import Choices
 from metastable.flows.steppers import Stepper
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Measure
@@ -69,11 +70,12 @@ def flow(
     >>> len(deep.frames), deep.clock
     (7, 'SA')
     """
-    choices: dict[str, Any] = dict(stepper=stepper, sum=sum, frames=frames, seed=seed)
     if is_traced(measure, field, stepper, sum):
-        return choose_solver(measure, field, horizon, **choices).traced()
+        how = Choices(stepper, sum, frames, seed)
+        return choose_solver(measure, field, horizon, how).traced()
+    choices: dict[str, Any] = dict(stepper=stepper, sum=sum, frames=frames, seed=seed, check=check)
     with Bar("flow", progress) as bar:
-        choices |= dict(check=check, checkpoint=checkpoint, watch=bar.update)
+        choices |= dict(checkpoint=checkpoint, watch=bar.update)
         run = drive(measure, field, horizon, **choices)
         for _ in run:
             pass

@@ -15,7 +15,7 @@ from metastable.fields import Field
 from metastable.flows.solvers.density_step import solve, tail_grows
 from metastable.flows.solvers.frames import Frame, frame_times
 from metastable.flows.solvers.mean_field import mean_field
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.steps import check_steps, evaluations_per_step
 from metastable.flows.solvers.tokens import token_flow
 from metastable.flows.steppers import Adaptive, Fixed, Resolution
@@ -34,21 +34,14 @@ class DensityFlow(Solver):
     on with `resolution.handover` quiet tokens.
     """
 
-    def __init__(
-        self,
-        measure: Density,
-        field: Field,
-        horizon: float,
-        *,
-        resolution: Resolution,
-        frames: Any,
-        seed: int,
-    ):
+    def __init__(self, measure: Density, field: Field, horizon: float, how: Choices):
         if is_traced(measure, field):
             raise ValueError("a density cannot be flowed inside jit, grad or vmap: use tokens.")
         checks.positive("horizon", horizon)
+        wraps = isinstance(how.stepper, Resolution)
+        resolution: Resolution = how.stepper if wraps else Resolution(stepper=how.stepper)
         self.measure, self.field, self.resolution = measure, field, resolution
-        self.times, self.seed = frame_times(frames, float(horizon)), seed
+        self.times, self.seed = frame_times(how.frames, float(horizon)), how.seed
         self.most = resolution.limit(measure)
         if measure.degree > self.most:
             raise ValueError(
@@ -142,7 +135,8 @@ class DensityFlow(Solver):
         self.since = self.kept[-1].time
         ahead = self.times[self.times > self.since] - self.since
         points = self.kept[-1].measure.to_points(tokens)
-        self.tokens = token_flow(points, self.field, ahead[-1], frames=ahead, seed=self.seed)
+        how = Choices(frames=ahead, seed=self.seed)
+        self.tokens = token_flow(points, self.field, ahead[-1], how)
         self.tokens.start()
         self.outcome, self.seconds = self.tokens.outcome, 0.0
 

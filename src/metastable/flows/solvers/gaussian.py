@@ -16,7 +16,7 @@ from metastable.fields import Field
 from metastable.fields.schedule import jumps
 from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.solvers.frames import Frame, frame_times
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.steps import check_steps, evaluations_per_step
 from metastable.flows.steppers import Adaptive, Fixed
 from metastable.flows.trajectory import Trajectory
@@ -54,20 +54,12 @@ class GaussianFlow(Solver):
     ('blow_up', 0.5)
     """
 
-    def __init__(
-        self,
-        measure: Gaussian,
-        field: Field,
-        horizon: float,
-        *,
-        stepper: Adaptive | Fixed | None = None,
-        frames: Any = 101,
-    ):
+    def __init__(self, measure: Gaussian, field: Field, horizon: float, how: Choices):
         checks.positive("horizon", horizon)
-        self.stepper = _default(measure) if stepper is None else stepper
+        self.stepper: Adaptive | Fixed = how.stepper or _default(measure)
         if isinstance(self.stepper, Fixed):
             check_steps(float(horizon), self.stepper.step, self.stepper.max_steps)
-        self.times = frame_times(frames, float(horizon))
+        self.times = frame_times(how.frames, float(horizon))
         checks.fits_memory(
             f"keeping {self.times.size} covariances of dimension {measure.dim}",
             2.0 * self.times.size * measure.factor.size,

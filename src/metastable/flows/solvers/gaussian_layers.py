@@ -13,7 +13,7 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.solvers.frames import Frame
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.token_layers import kept_layers
 from metastable.flows.steppers import Layers
 from metastable.measures import Gaussian
@@ -55,9 +55,8 @@ class GaussianLayers(Solver):
     ('blow_up', 6)
     """
 
-    def __init__(
-        self, measure: Gaussian, field: Field, horizon: float, *, stepper: Layers, frames: Any
-    ):
+    def __init__(self, measure: Gaussian, field: Field, horizon: float, how: Choices):
+        stepper: Layers = how.stepper
         if is_traced(measure, field):
             raise ValueError(
                 "layers of a Gaussian cannot be traced by jit, grad or vmap: use layer_map(...)."
@@ -65,7 +64,7 @@ class GaussianLayers(Solver):
         self.field, self.stepper = field, stepper
         self.depth = stepper.depth(horizon)
         what = f"covariances of dimension {measure.dim}"
-        self.stride = kept_layers(self.depth, frames, 1.0 * measure.factor.size, what)
+        self.stride = kept_layers(self.depth, how.frames, 1.0 * measure.factor.size, what)
         self.measure = self.now = measure
         self.done, self.kept = 0, [Frame.at(0.0, measure)]
 

@@ -14,7 +14,7 @@ from metastable.fields import Field, Rescaled
 from metastable.fields.attention import act
 from metastable.flows.mergers import Ledger, Mergers
 from metastable.flows.solvers.frames import Frame, KeptFrames
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.measures import Points
 
 __all__ = ["SpaceHardmax"]
@@ -27,19 +27,10 @@ LOOKS = 100_000  # the most in one run
 class SpaceHardmax(Solver):
     """ż_i = λ(z_k − z_i), k = argmax_k ⟨Qz_i,Kz_k⟩; see `Hardmax`."""
 
-    def __init__(
-        self,
-        measure: Points,
-        field: Field,
-        horizon: float,
-        *,
-        radius: float,
-        frames: Any,
-        spacing: float,
-    ):
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
         self.form, self.rate = _checked(field, measure.dim)
-        self.measure, self.field, self.radius = measure, field, radius
-        self.frames = KeptFrames(frames, horizon, measure, spacing)
+        self.measure, self.field, self.radius = measure, field, how.stepper.radius
+        self.frames = KeptFrames(how.frames, float(horizon), measure, how.spacing)
 
     def start(self) -> None:
         self.z, self.ledger = np.array(self.measure.points), Ledger(self.measure.weights)

@@ -12,7 +12,7 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field, SelfAttention
 from metastable.flows.mergers import Ledger, Mergers
 from metastable.flows.solvers.frames import Frame, KeptFrames
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.measures import Points
 
 __all__ = ["SphereHardmax"]
@@ -21,19 +21,17 @@ __all__ = ["SphereHardmax"]
 class SphereHardmax(Solver):
     """The list of mergers of attention on the sphere at β = ∞; see `Hardmax`."""
 
-    def __init__(
-        self, measure: Points, field: Field, horizon: float, *, frames: Any, spacing: float
-    ):
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
         if not isinstance(field, SelfAttention) or not _attracts(field):
             raise ValueError(
                 "hardmax on the sphere needs a SelfAttention field with positive multiples of the "
                 f"identity for query, key and value; got {field!r}."
             )
-        if not math.isinf(horizon) or np.ndim(frames):
+        if not math.isinf(horizon) or np.ndim(how.frames):
             raise ValueError("horizon and frame times have no meaning at beta = inf on the sphere.")
         self.measure, self.field = measure, field
         self.power = 2 if field.normalized else 1  # of the masses, in the place of a meeting
-        self.frames = KeptFrames(frames, math.inf, measure, spacing)
+        self.frames = KeptFrames(how.frames, math.inf, measure, how.spacing)
         self.first = 0.0 if field.normalized else -1.0
 
     def start(self) -> None:

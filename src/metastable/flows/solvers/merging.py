@@ -18,7 +18,7 @@ from metastable.flows.mergers import Ledger, Mergers, log_difference
 from metastable.flows.solvers.arclength import Motion, Pace, State, advance
 from metastable.flows.solvers.collapse import find_collapsed, merge_collapsed
 from metastable.flows.solvers.frames import Frame, KeptFrames
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.steps import evaluations_per_step
 from metastable.flows.steppers import Adaptive, Merging
 from metastable.measures import Points
@@ -38,20 +38,11 @@ class MergingFlow(Solver):
     call of `advance` also pauses there, and its frame shows the tokens where it paused.
     """
 
-    def __init__(
-        self,
-        measure: Points,
-        field: Field,
-        horizon: float,
-        *,
-        stepper: Merging,
-        sum: Sum | None,
-        frames: Any,
-        spacing: float,
-    ):
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        stepper: Merging = how.stepper
         self.field: SelfAttention = _checked_field(measure, field)
         _check_horizon(horizon, self.field)
-        self.sum: Sum = choose_sum(measure, field, 1e-12) if sum is None else sum
+        self.sum: Sum = how.sum or choose_sum(measure, field, 1e-12)
         # Shapes are checked here, abstractly, before anything is allocated or compiled.
         eqx.filter_eval_shape(lambda m, f: f.velocity(m, sum=self.sum), measure, field)
         self.stepper = stepper.stepper
@@ -59,7 +50,7 @@ class MergingFlow(Solver):
         self.radius = 1e-4 / self.sharpness if stepper.radius is None else stepper.radius
         _check_stepper(self.stepper, self.radius * self.sharpness)
         self.measure = measure
-        self.frames = KeptFrames(frames, float(horizon), measure, spacing)
+        self.frames = KeptFrames(how.frames, float(horizon), measure, how.spacing)
         # A value matrix moves a single token too: such a run ends at its horizon, if it has one.
         value = self.field.value
         self.drifts = horizon < math.inf and value is not None and value.ndim > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,17 @@ from metastable.flows.mergers import Mergers
 from metastable.flows.solvers.frames import Frame
 from metastable.flows.trajectory import Trajectory
 
-__all__ = ["Solver"]
+__all__ = ["Choices", "Solver"]
+
+
+class Choices(NamedTuple):
+    """What `flow` and `drive` are told beside measure, field and horizon."""
+
+    stepper: Any = None
+    sum: Sum | None = None
+    frames: Any = 101
+    seed: int = 0
+    spacing: float = 0.25  # in log t, at first, between the frames of runs that merge tokens
 
 
 class Solver(ABC):

@@ -17,7 +17,7 @@ from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense, Sum
 from metastable.flows.solvers.frames import Frame
 from metastable.flows.solvers.segments import count_whole
-from metastable.flows.solvers.solver import Solver
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.steppers import Layers
 from metastable.flows.trajectory import Trajectory
 from metastable.geometry.sphere import retract
@@ -36,26 +36,18 @@ def kept_layers(depth: int, frames: Any, size: float, what: str) -> int:
 class TokenLayers(Solver):
     """x ← N(x + ε A(x)), all layers in one compiled call; see `Layers`."""
 
-    def __init__(
-        self,
-        measure: Points,
-        field: Field,
-        horizon: float,
-        *,
-        stepper: Layers,
-        sum: Sum | None,
-        frames: Any,
-    ):
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        stepper: Layers = how.stepper
         self.measure, self.field, self.stepper = measure, field, stepper
         self.depth = stepper.depth(horizon)
         if stepper.truncated:
             raise ValueError("truncated must be False for tokens; got True: it is for a Gaussian.")
         if is_traced(diffusion(field)) or float(diffusion(field)) > 0:
             raise ValueError("layers cannot carry noise; this field has some: use Geodesic(...).")
-        self.sum: Sum = Dense() if sum is None else sum
+        self.sum: Sum = Dense() if how.sum is None else how.sum
         eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=self.sum), measure, field)
         what = f"layers of {measure.count} tokens in dimension {measure.dim}"
-        self.stride = kept_layers(self.depth, frames, 2.0 * measure.points.size, what)
+        self.stride = kept_layers(self.depth, how.frames, 2.0 * measure.points.size, what)
 
         self.kept = [Frame.at(0.0, measure)]
 

@@ -16,6 +16,7 @@ from metastable.fields.sums import Sum, choose_sum
 from metastable.flows.solvers.diffusion import Diffusive
 from metastable.flows.solvers.frames import frame_times
 from metastable.flows.solvers.segments import Job, Segment, TokenFlow
+from metastable.flows.solvers.solver import Choices
 from metastable.flows.solvers.steps import Retracted, check_steps, evaluations_per_step
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.geometry.sphere import retract
@@ -24,23 +25,14 @@ from metastable.measures import Points
 __all__ = ["Deterministic", "token_flow"]
 
 
-def token_flow(
-    measure: Points,
-    field: Field,
-    horizon: float,
-    *,
-    stepper: Adaptive | Fixed | Geodesic | None = None,
-    sum: Sum | None = None,
-    frames: Any = 101,
-    seed: int = 0,
-) -> TokenFlow:
+def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> TokenFlow:
     """Tokens under a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.
 
     Frames lie on the sphere to rounding. Arguments as in `metastable.flows.flow`.
     """
     checks.positive("horizon", horizon)
-    times = frame_times(frames, float(horizon))
-    sum = _sum_for(measure, field, float(horizon), stepper) if sum is None else sum
+    times, stepper = frame_times(how.frames, float(horizon)), how.stepper
+    sum = how.sum or _sum_for(measure, field, float(horizon), stepper)
     # Shapes and geometry are checked here, abstractly, before anything is allocated or compiled.
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
@@ -57,7 +49,7 @@ def token_flow(
     if not isinstance(stepper, Geodesic):
         return TokenFlow(Deterministic(measure, field, sum, stepper), times)
     step = jnp.asarray(stepper.resolve(measure, field, sum))
-    job = Diffusive(measure, field, sum, step, jnp.asarray(seed), stepper.max_steps)
+    job = Diffusive(measure, field, sum, step, jnp.asarray(how.seed), stepper.max_steps)
     return TokenFlow(job, times)
 
 
