@@ -72,7 +72,7 @@ def measure(quick: bool = False) -> dict:
 
 
 def _spectral(start, field, horizon, stepper, degree):
-    how: Any = dict(frames=2, stepper=stepper, resolution=Resolution(degree))
+    how: Any = dict(frames=2, stepper=Resolution(degree, stepper=stepper))
     return lambda: np.asarray(ms.flow(start, field, horizon, **how).frames[-1].coefficients)[
         : 3 * MODE + 1
     ]

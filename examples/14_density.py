@@ -31,7 +31,8 @@ mode = dominant_mode(beta, 2)
 start = ms.Density.mode(2, mode, 1e-3)
 
 # Flow: the equation while harmonics resolve it, then tokens
-run = ms.flow(start, ms.SelfAttention(beta), horizon, frames=81, handover=tokens)
+stepper = ms.Resolution(handover=tokens)
+run = ms.flow(start, ms.SelfAttention(beta), horizon, stepper=stepper, frames=81)
 kinds = [type(frame).__name__ for frame in run.frames]
 print(f"{kinds.count('Density')} frames of a density, then {kinds.count('Points')} of tokens")
 

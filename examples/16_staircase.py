@@ -26,7 +26,7 @@ tokens, beta = (60 if fast else 400), 25.0
 
 # Flow to the last cluster
 start = ms.uniform(tokens=tokens, dim=2, seed=0)
-run = ms.flow(start, ms.SelfAttention(beta), math.inf, merge=ms.Merge())
+run = ms.flow(start, ms.SelfAttention(beta), math.inf, stepper=ms.Merging())
 last = run.frames[-1]
 print(f"{last.count} cluster left at t = {run.times[-1]:.3g} ({run.outcome.name})")
 

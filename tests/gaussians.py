@@ -26,3 +26,9 @@ def covariance(random, dim):
     """A well conditioned random covariance: eigenvalues from 0.3 to 1.5."""
     basis = np.linalg.qr(random.standard_normal((dim, dim)))[0]
     return basis * random.uniform(0.3, 1.5, dim) @ basis.T
+
+
+def layered(start, field, depth, step=1.0, *, frames=None, **how):
+    """That many layers, all of them kept unless `frames` says fewer."""
+    kept = depth + 1 if frames is None else frames
+    return ms.flow(start, field, depth * step, stepper=ms.Layers(step, **how), frames=kept)

@@ -27,7 +27,6 @@ EXCEPTIONS = {"core/show.py", "__init__.py", "__main__.py", "cli/__main__.py"}
 # These still do, and wait to be taken apart: the page of a lesson is written with its result, and
 # lessons that hear theory or a real model are found by name.
 EXCEPTIONS |= {"results.py", "learn/build.py"}
-PRIVATE = {"explorer/live.py", "explorer/folder.py"}  # wait for an iterator of frames
 
 
 def imports(source: str):
@@ -126,8 +125,6 @@ def test_torch_stays_with_the_models():
 
 def test_no_private_name_crosses_a_package():
     for file in SOURCE.rglob("*.py"):
-        if file.relative_to(SOURCE).as_posix() in PRIVATE:
-            continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
             if not module.startswith("metastable.") or module.split(".")[1] == part_of(file):

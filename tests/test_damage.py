@@ -246,8 +246,8 @@ def test_frames_that_find_no_room_leave_the_checkpoint(tmp_path, monkeypatch):
 LATE = {
     "a geodesic step without noise": ["flow.stepper.kind=geodesic"],
     "layers with noise": ["flow.stepper.kind=layers", "--noise", "9"],
-    "equal steps with noise": ["flow.stepper={kind='euler', step=0.1}", "--noise", "9"],
-    "harmonics of tokens": ["flow.handover=10"],
+    "equal steps with noise": ["flow.stepper={kind='fixed', step=0.1}", "--noise", "9"],
+    "harmonics of tokens": ["flow.stepper.kind=resolution"],
     "hardmax up to a time": ["flow.stepper.kind=hardmax"],
     "mergers with noise": ["flow.stepper.kind=merging", "--noise", "9"],
     "frames beyond all bounds": ["flow.frames=20000000"],

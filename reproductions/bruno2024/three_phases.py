@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
-from metastable.flows import flow
+from metastable.flows import Resolution, flow
 from metastable.measures import Density, Points
 from metastable.observe import amplitudes, kernel_modes, peaks, phases
 from metastable.report.figures.density import plot_amplitudes, plot_density
@@ -32,7 +32,8 @@ def three_phases(*, beta: float, amplitude: float, tokens: int, horizon: float) 
     """Linear, quasi-linear, collapsing: one run, as a density first and as tokens after it."""
     mode, rate = dominant_mode(beta, 2), max_rate(beta, 2)
     start = Density.mode(2, mode, amplitude)
-    run = flow(start, SelfAttention(beta), horizon, frames=121, handover=tokens)
+    stepper = Resolution(handover=tokens)
+    run = flow(start, SelfAttention(beta), horizon, stepper=stepper, frames=121)
     table = np.array([amplitudes(frame, 2 * mode) for frame in run.frames])
     found = phases(run.times, table, rate=rate)
     last = run.frames[-1]

@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
-from metastable.flows import layers
+from metastable.flows import Layers, flow
 from metastable.measures import orthogonal
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
@@ -37,7 +37,7 @@ def attention_layers(*, tokens: int, beta: float, horizon: float, depths: list[i
     apart = np.triu_indices(tokens, 1)
     errors, curves, long = [], {}, 0.0
     for depth in depths:
-        run = layers(start, field, depth, step=horizon / depth)
+        run = flow(start, field, horizon, stepper=Layers(horizon / depth), frames=depth + 1)
         cosines = np.array([np.asarray(x.points @ x.points.T)[apart] for x in run.frames])
         exact = equiangular_cosine(run.times, beta, tokens)
         errors.append(float(np.abs(cosines - exact[:, None]).max()))

@@ -8,8 +8,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
-from metastable.flows import flow
-from metastable.flows.staircase import Merge
+from metastable.flows import Merging, flow
 from metastable.measures import uniform
 from metastable.observe import clusters, energy
 from metastable.report.figures.run import film_on_sphere, plot_strip
@@ -38,7 +37,7 @@ def sphere_movie(*, tokens: int, beta: float, horizon: float, seed: int) -> Find
     """Uniform tokens on S²: clusters that form fast, last long, merge one by one into the last."""
     field = SelfAttention(beta)
     run = flow(uniform(tokens, 3, seed), field, horizon, frames=61)
-    whole = flow(uniform(tokens, 3, seed), field, math.inf, merge=Merge(), frames=101)
+    whole = flow(uniform(tokens, 3, seed), field, math.inf, stepper=Merging())
     levels = np.array([float(energy(x, beta, scaled=True)) for x in run.frames])
     events = whole.mergers
     assert events is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.fields import Rescaled, SelfAttention
-from metastable.flows import hardmax
+from metastable.flows import Hardmax, flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import hull, leaders
 from metastable.report.plots import draw_lines
@@ -46,7 +48,7 @@ def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
         area = np.array([hull(frame).volume for frame in run.frames])
         areas.append(area / area[0])
         # From t = 3 on, the event-driven limit should lead to the same places.
-        chase = hardmax(run.frames[9], field, frames=2)
+        chase = flow(run.frames[9], field, math.inf, stepper=Hardmax(), frames=2)
         places = np.asarray(chase.frames[-1].points)
         apart = np.asarray(run.frames[-1].points)[:, None] - places
         ends.append(float(np.linalg.norm(apart, axis=2).min(axis=1).max()))

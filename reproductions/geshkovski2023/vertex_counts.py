@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from metastable.fields import Rescaled, SelfAttention
-from metastable.flows import hardmax
+from metastable.flows import Hardmax, flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import leaders
 from metastable.report.plots import draw_bars
@@ -46,7 +48,8 @@ def vertex_counts(*, sizes: list[list[int]], draws: int, horizon: float) -> Find
             decided = run.frames[4]  # a third of the way
             found.append(len(limit_corners(run.frames[-1])))
             wrong += int(found[-1] != self_leaders(decided))
-            chase = hardmax(start, Rescaled(SelfAttention(1.0)), frames=2)
+            pure = Rescaled(SelfAttention(1.0))
+            chase = flow(start, pure, math.inf, stepper=Hardmax(), frames=2)
             extra = chase.frames[-1].count - self_leaders(start)
             fewer, more = fewer + int(extra < 0), more + int(extra > 0)
             total += 1

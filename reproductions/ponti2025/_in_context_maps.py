@@ -20,7 +20,7 @@ from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Places
 from metastable.fields.sums import Dense, Sum
-from metastable.flows.affine import Affine, affine_velocity
+from metastable.flows.solvers.affine import Affine, affine_velocity
 from metastable.measures import Points
 from metastable.measures.density import Density
 from metastable.measures.gaussian import Gaussian

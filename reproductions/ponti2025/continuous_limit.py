@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.flows.gaussian_layers import gaussian_layers
+from metastable.flows import Layers, flow
 from metastable.measures import Gaussian
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
@@ -40,16 +40,14 @@ def continuous_limit(*, dim: int, depths: list[int], share: float, seed: int) ->
     wanted = covariance_at(horizon, cov, calm.bilinear)
     errors, least = [], []
     for depth in depths:
-        run = gaussian_layers(
-            calm.measure, calm.field, depth, horizon / depth, frames=2, progress=False
-        )
+        stepper = Layers(horizon / depth)
+        run = flow(calm.measure, calm.field, horizon, stepper=stepper, frames=2, progress=False)
         last = run.frames[-1]
         assert isinstance(last, Gaussian)
         errors.append(float(np.linalg.norm(np.asarray(last.cov) - wanted) / np.linalg.norm(wanted)))
         least.append(float(last.eigenvalues[0]))
-    beyond = gaussian_layers(
-        calm.measure, calm.field, 2 * depths[-1], 2 * pole / depths[-1], frames=2, progress=False
-    )
+    stepper = Layers(2 * pole / depths[-1])
+    beyond = flow(calm.measure, calm.field, 4 * pole, stepper=stepper, frames=2, progress=False)
     steps = horizon / np.array(depths)
     rows = [
         judge("exponent of the step in the distance from continuous time", "section 3.2.2; Euler",

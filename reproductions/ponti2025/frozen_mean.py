@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.flows.gaussian_layers import gaussian_layers
+from metastable.flows import Layers, flow
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
@@ -35,7 +37,8 @@ def frozen_mean(*, dim: int, keys: int, samples: int, layers: int, step: float) 
     """The printed loop keeps the mean of the start; the layer needs that of each layer."""
     layer = draw_layer(dim, keys, seed=0)
     start = np.asarray(layer.measure.mean)
-    exact = gaussian_layers(layer.measure, layer.field, layers, step, progress=False)
+    how: Any = dict(stepper=Layers(step), frames=layers + 1, progress=False)
+    exact = flow(layer.measure, layer.field, layers * step, **how)
     wanted = np.array([np.asarray(frame.mean) for frame in exact.frames])
     # Tokens with exactly the moments of the start follow the closed form to rounding.
     mean, cov = sample_moments(np.asarray(layer.measure.sample(samples).points))

@@ -7,7 +7,7 @@ import numpy as np
 from metastable.core.numerics import jnp
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
-from metastable.flows.gaussian_layers import layer_map
+from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.measures import Points
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
-from metastable.flows import Merge, flow
+from metastable.flows import Merging, flow
 from metastable.measures import Points, uniform
 from metastable.observe import kernel_modes
 from metastable.report.plots import draw_lines
@@ -54,7 +54,8 @@ def metastable_state(
         cosines = np.array([x[0] @ x[1] for x in merged.points])
         lives.append(float(np.interp(1 - NEAR, cosines, merged.times)))
     # Past β ≈ 20 the lifetime outgrows any fixed step: the staircase steps in its logarithm.
-    ends = [flow(pair, SelfAttention(one), math.inf, merge=Merge()).times[-1] for one in late]
+    runs = [flow(pair, SelfAttention(one), math.inf, stepper=Merging()) for one in late]
+    ends = [run.times[-1] for run in runs]
     slope = np.polyfit(late, np.log(ends), 1)[0]
     rows = [
         holds(

@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from metastable.flows import Adaptive as Adaptive
     from metastable.flows import Fixed as Fixed
     from metastable.flows import Geodesic as Geodesic
-    from metastable.flows import Merge as Merge
+    from metastable.flows import Hardmax as Hardmax
+    from metastable.flows import Layers as Layers
+    from metastable.flows import Merging as Merging
     from metastable.flows import Outcome as Outcome
+    from metastable.flows import Resolution as Resolution
     from metastable.flows import Trajectory as Trajectory
     from metastable.flows import flow as flow
-    from metastable.flows import gaussian_layers as gaussian_layers
-    from metastable.flows import hardmax as hardmax
-    from metastable.flows import layers as layers
     from metastable.measures import Density as Density
     from metastable.measures import Gaussian as Gaussian
     from metastable.measures import Points as Points
@@ -94,9 +94,7 @@ _HOMES = {
         "SinkhornAttention Window"
     ),
     "fields.sums": "CircleSum Dense GaussianSum HarmonicSum SphereSum",
-    "flows": (
-        "Adaptive Fixed Geodesic Merge Outcome Trajectory flow gaussian_layers hardmax layers"
-    ),
+    "flows": ("Adaptive Fixed Geodesic Hardmax Layers Merging Outcome Resolution Trajectory flow"),
     "observe": "clusters effective_rank energy similarity",
     "comparison": "cite compare predict",
 }

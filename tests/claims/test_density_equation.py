@@ -15,7 +15,7 @@ from scipy.special import ive
 
 import metastable as ms
 from metastable.flows import Adaptive, Fixed, Resolution
-from metastable.flows.meanfield import mean_field
+from metastable.flows.solvers.mean_field import mean_field
 from metastable.measures import Density
 from metastable.measures.spectral import basis_for
 from metastable.observe import power
@@ -83,9 +83,8 @@ def test_mass_energy_and_rotations(dim, normalized):
     field = ms.SelfAttention(4.0, normalized=normalized)
     horizon = 1.5 / growth_rates(4.0, dim, 6, normalized=normalized).max()
     start = Density.from_function(lambda x: 1 + 0.3 * x[:, 0] * x[:, 1] + 0.2 * x[:, -1] ** 3, dim)
-    how: Any = dict(
-        frames=9, stepper=TIGHT, resolution=Resolution(32, 256 if dim == 2 else 64, 1e-12)
-    )
+    most = 256 if dim == 2 else 64
+    how: Any = dict(frames=9, stepper=Resolution(32, most, 1e-12, stepper=TIGHT))
     run = ms.flow(start, field, horizon, **how)
     assert run.outcome.name == "done"
     mass = max(abs(float(frame.mass) - 1) for frame in run.frames)
@@ -104,9 +103,7 @@ def test_spectral_convergence():
     """Error against N falls faster than any power until 1e−11: the exponent keeps rising."""
     start, field = Density.mode(2, 1, 0.2), ms.SelfAttention(4.0)
     end = lambda degree: np.asarray(
-        ms.flow(
-            start, field, 6.0, frames=2, stepper=TIGHT, resolution=Resolution(degree, degree, 1.0)
-        )
+        ms.flow(start, field, 6.0, frames=2, stepper=Resolution(degree, degree, 1.0, stepper=TIGHT))
         .frames[-1]
         .resized(256)
         .coefficients

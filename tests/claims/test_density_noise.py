@@ -43,7 +43,7 @@ def test_the_free_energy_falls_without_normalisation(dim, factor):
     kappa = factor * float(critical_kappa(2.0, dim, normalized=False))
     field = ms.SelfAttention(2.0, normalized=False) + ms.Noise(kappa)
     for start in starts(dim):
-        run = ms.flow(start, field, 6.0, frames=21, resolution=LEAST[dim])
+        run = ms.flow(start, field, 6.0, frames=21, stepper=LEAST[dim])
         assert run.outcome.name == "done"
         series = np.array([free_energy(frame, field) for frame in run.frames])
         print(dim, factor, "largest rise", np.diff(series).max(), series[[0, -1]])
@@ -57,7 +57,7 @@ def test_the_entropy_falls_under_softmax_up_to_the_critical_noise(dim, factor):
     kappa = factor * float(critical_kappa(5.0, dim))
     field = ms.SelfAttention(5.0) + ms.Noise(kappa)
     for start in starts(dim):
-        run = ms.flow(start, field, 10.0, frames=21, resolution=LEAST[dim])
+        run = ms.flow(start, field, 10.0, frames=21, stepper=LEAST[dim])
         assert run.outcome.name == "done"
         series = np.array([entropy(frame) for frame in run.frames])
         print(dim, factor, "largest rise", np.diff(series).max(), series[[0, -1]])

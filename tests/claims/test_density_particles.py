@@ -26,7 +26,7 @@ def test_fifty_thousand_quiet_tokens_follow_the_density(beta):
     c[0], c[leading], c[leading + 1], c[1] = 1.0, 0.02, 0.01j, 0.005
     start = Density(c, 2)
     field, rate = ms.SelfAttention(beta), max_rate(beta, 2)
-    dense = ms.flow(start, field, 12.0, frames=49, resolution=Resolution(64, 1024))
+    dense = ms.flow(start, field, 12.0, frames=49, stepper=Resolution(64, 1024))
     table = np.array([amplitudes(frame, 2 * leading) for frame in dense.frames])
     found = phases(dense.times, table, rate=rate)
     assert found.mode == leading and found.quasilinear is not None
@@ -83,7 +83,7 @@ def test_tokens_pushed_along_stay_at_sampling_error(dim, noise):
     field = field if noise is None else field + ms.Noise(noise)
     degree = dominant_mode(5.0, dim)
     start = Density.mode(dim, degree, 0.1)
-    run = ms.flow(start, field, 2.0, frames=3, resolution=Resolution(32 if dim != 3 else 16))
+    run = ms.flow(start, field, 2.0, frames=3, stepper=Resolution(32 if dim != 3 else 16))
     assert run.outcome.name == "done"
     n, highest = (4000, 16) if dim != 8 else (1000, 4)
     carried = push(run, start.sample(n, seed=5))
@@ -121,8 +121,8 @@ def test_published_circle_runs(beta, published):
     found, reached = Counter(), []
     for seed in range(seeds):
         start = Density.from_points(ms.uniform(n, 2, seed=seed), 24)
-        run = ms.flow(start, field, horizon, frames=2, stepper=Adaptive(1e-7, 1e-7),
-                      resolution=Resolution(96, 384, 1e-6))  # fmt: skip
+        stepper = Resolution(96, 384, 1e-6, stepper=Adaptive(1e-7, 1e-7))
+        run = ms.flow(start, field, horizon, frames=2, stepper=stepper)
         found[peaks(run.frames[-1], beta)] += 1
         reached.append(run.times[-1] / horizon)
     seen = {k: count / seeds for k, count in sorted(found.items())}

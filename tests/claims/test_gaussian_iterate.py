@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from metastable.flows.gaussian_layers import gaussian_layers
+from metastable.flows import Layers, flow
 from metastable.theory.gaussian import blow_up_time
 from metastable.trials import SETTINGS, iterate, judge_iterations
 from metastable.trials.draws import draw_layer
@@ -58,7 +58,8 @@ def test_divergence_is_the_pole_of_the_flow():
     pole = blow_up_time(np.asarray(layer.measure.cov), layer.bilinear)
     gaps = []
     for step in (pole / 50, pole / 500, pole / 5000):
-        run = gaussian_layers(layer.measure, layer.field, 10_000, step, frames=2)
+        stepper = Layers(step)
+        run = flow(layer.measure, layer.field, 10_000 * step, stepper=stepper, frames=2)
         assert run.outcome.name == "blow_up"
         gaps.append(run.times[-1] / pole - 1)
     assert gaps[0] > gaps[1] > gaps[2] > 0 and gaps[2] < 0.005

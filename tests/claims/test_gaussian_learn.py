@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.flows import layers
+from metastable.flows import Layers, flow
 from metastable.learn.depth import propagate, propagate_with_slope
 from metastable.learn.lessons import learn_beta, learn_depth, learn_matrices
 from metastable.learn.lessons_beyond import learn_steering, learn_tokens
@@ -105,7 +105,7 @@ def test_the_steering_matrices_move_tokens():
 
     def error(count):
         clouds = [start.sample(count, seed=seed) for seed in range(6)]
-        ends = [layers(c, found.field, depth=4, step=0.25).frames[-1] for c in clouds]
+        ends = [flow(c, found.field, 1.0, stepper=Layers(0.25)).frames[-1] for c in clouds]
         return np.mean([bures_wasserstein(Gaussian.of(e), found.run.frames[-1]) for e in ends])
 
     assert 2.5 < error(150) / error(2400) < 6.4  # the law of 1/√n says 4

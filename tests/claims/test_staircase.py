@@ -11,14 +11,13 @@ from scipy.stats import kendalltau
 
 import metastable as ms
 from metastable.fields.sums import choose_sum
-from metastable.flows.hardmax import hardmax
-from metastable.flows.staircase import Merge, staircase
 from metastable.theory.pairs import log_merge_time
+from tests.flows.test_staircase import staircase
 
 pytestmark = pytest.mark.claim
 
 
-def climb(tokens, dim, beta, seed=0):
+def merged_run(tokens, dim, beta, seed=0):
     start, field = ms.uniform(tokens, dim, seed=seed), ms.SelfAttention(beta)
     return staircase(start, field, sum=choose_sum(start, field, 1e-12))
 
@@ -28,7 +27,7 @@ def climb(tokens, dim, beta, seed=0):
     [(100_000, 2, 9.0), (100_000, 2, 25.0), (100_000, 2, 100.0), (20_000, 3, 9.0)],
 )
 def test_many_tokens_become_one_in_few_evaluations(tokens, dim, beta):
-    run = climb(tokens, dim, beta)
+    run = merged_run(tokens, dim, beta)
     assert run.frames[-1].count == 1 and len(run.mergers) == tokens - 1
     assert run.statistics["evaluations"] < 20_000
     assert abs(run.mergers.masses[-1].sum() - 1) < 1e-12
@@ -43,7 +42,7 @@ def test_many_tokens_become_one_in_few_evaluations(tokens, dim, beta):
 
 @pytest.mark.parametrize("beta", [400.0, 1000.0])
 def test_times_beyond_doubles_are_logarithms(beta):
-    run = climb(5000, 2, beta)
+    run = merged_run(5000, 2, beta)
     assert run.frames[-1].count == 1 and np.isinf(run.times[-1])
     assert 0.5 * beta < run.log_times[-1] < 2 * beta + 5
     assert abs(run.mergers.masses[-1].sum() - 1) < 1e-12
@@ -54,7 +53,7 @@ def test_merged_and_unmerged_runs_share_the_first_plateau(dim, tokens):
     start, field, horizon = ms.uniform(tokens, dim, seed=1), ms.SelfAttention(9.0), 60.0
     stepper = ms.Adaptive(rtol=1e-10, atol=1e-10)
     apart = ms.flow(start, field, horizon, stepper=stepper, frames=2).frames[-1]
-    merged = staircase(start, field, horizon, stepper=stepper, frames=[horizon])
+    merged = staircase(start, field, horizon, sum=ms.Dense(), stepper=stepper, frames=[horizon])
     end = merged.frames[-1]
     assert ms.clusters(apart, angle=1e-3).count == end.count < 12
     rows = merged.mergers.labels(end.count)
@@ -67,7 +66,7 @@ def test_the_error_of_merging_falls_with_the_square_of_the_radius(dim):
 
     def end(radius):
         stepper = ms.Adaptive(rtol=1e-10, atol=1e-10)
-        run = staircase(start, field, merge=Merge(radius), stepper=stepper)
+        run = staircase(start, field, radius=radius, stepper=stepper)
         return np.asarray(run.frames[-1].points)[0], run.log_times[-1]
 
     exact, log_time = end(1e-6)
@@ -99,7 +98,7 @@ def test_the_merge_order_approaches_hardmax(dim):
     for seed in range(6):
         masses = np.random.default_rng(seed).uniform(0.5, 1.5, 12)
         start = ms.Points(ms.uniform(12, dim, seed=seed).points, masses)
-        limit = hardmax(start, ms.SelfAttention(1.0)).mergers
+        limit = ms.flow(start, ms.SelfAttention(1.0), math.inf, stepper=ms.Hardmax()).mergers
         for beta in betas:
             mergers = staircase(start, ms.SelfAttention(beta)).mergers
             tau[beta].append(kendalltau(order(mergers), order(limit)).statistic)

@@ -63,7 +63,7 @@ def test_python_asks_for_the_run_of_the_spec(monkeypatch):
 def _told(options):
     """Options that differ from what `flow` assumes; its adaptive stepper is its default."""
     standard = {"stepper": repr(ms.Adaptive()), "seed": 0, "check": False}
-    told = {k: repr(v) if k in ("stepper", "merge") else v for k, v in options.items()}
+    told = {k: repr(v) if k == "stepper" else v for k, v in options.items()}
     ignored = ("progress", "checkpoint", "sum")
     return {
         k: v

@@ -5,17 +5,17 @@ import math
 import numpy as np
 
 import metastable as ms
-from metastable.explorer.live import Moment
 from metastable.explorer.packet import unpack
 from metastable.explorer.scene import PAIRS, Scene, recoloured
 from metastable.fields.sums import choose_sum
+from metastable.flows import Frame
 from metastable.observe import attention, energy
 
 
 def test_a_frame_holds_places_colours_and_numbers():
     tokens = ms.planted(tokens=60, dim=3, clusters=3, concentration=1e4, seed=0)
     field = ms.SelfAttention(beta=4.0)
-    header, arrays = unpack(Scene(field, degrees=5).packet(Moment(tokens, math.log(2.0))))
+    header, arrays = unpack(Scene(field, degrees=5).packet(Frame.at(2.0, tokens)))
     np.testing.assert_allclose(arrays["positions"], tokens.points, atol=1e-7)
     assert header["clusters"] == len(set(arrays["cluster"].tolist())) == 3
     assert math.isclose(header["time"], 2.0) and math.isclose(header["log10_time"], math.log10(2))
@@ -34,28 +34,28 @@ def test_a_frame_holds_places_colours_and_numbers():
 def test_energy_of_many_tokens_agrees_with_the_sum_over_pairs():
     tokens, field = ms.uniform(tokens=PAIRS + 1, dim=2, seed=0), ms.SelfAttention(beta=9.0)
     scene = Scene(field, choose_sum(tokens, field, 1e-10))
-    header, _ = unpack(scene.packet(Moment(tokens, -math.inf)))
+    header, _ = unpack(scene.packet(Frame.at(0.0, tokens)))
     assert math.isclose(header["energy"], float(energy(tokens, 9.0, scaled=True)), rel_tol=1e-9)
     assert header["time"] == 0.0 and header["log10_time"] is None
 
 
 def test_times_beyond_floating_point_go_on_as_logarithms():
     tokens = ms.polygon(5)
-    header, _ = unpack(Scene(ms.SelfAttention(1.0)).packet(Moment(tokens, 1e4)))
+    header, _ = unpack(Scene(ms.SelfAttention(1.0)).packet(Frame(math.inf, 1e4, tokens)))
     assert header["time"] is None and math.isclose(header["log10_time"], 1e4 / math.log(10))
 
 
 def test_speed_is_distance_over_time():
     scene = Scene(ms.SelfAttention(1.0))
     turn = lambda angle: ms.Points([[math.cos(angle), math.sin(angle)], [1.0, 0.0]])
-    scene.packet(Moment(turn(0.0), math.log(1.0)))
-    _, arrays = unpack(scene.packet(Moment(turn(1e-3), math.log(1.5))))
+    scene.packet(Frame.at(1.0, turn(0.0)))
+    _, arrays = unpack(scene.packet(Frame.at(1.5, turn(1e-3))))
     np.testing.assert_allclose(arrays["speed"], [2e-3, 0.0], rtol=1e-5)
 
 
 def test_space_is_scaled_into_view():
     tokens = ms.Points([[30.0, 0.0], [0.0, -40.0]], on_sphere=False)
-    header, arrays = unpack(Scene(ms.SelfAttention(1.0)).packet(Moment(tokens, 0.0)))
+    header, arrays = unpack(Scene(ms.SelfAttention(1.0)).packet(Frame.at(1.0, tokens)))
     assert header["scale"] == 40.0 and header["amplitudes"] is None
     np.testing.assert_allclose(arrays["positions"], [[0.75, 0, 0], [0, -1, 0]])
 

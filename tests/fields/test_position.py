@@ -94,7 +94,8 @@ def test_a_window_keeps_far_tokens_independent():
     times = np.concatenate([np.arange(5.0), 100.0 + np.arange(5.0)])
     x = np.asarray(ms.uniform(10, 3).points)
     other = np.concatenate([x[:5], x[5:][::-1]])
-    a, b = (ms.layers(ms.Points(y, times=times), field, depth=6).points for y in (x, other))
+    deep = lambda y: ms.flow(ms.Points(y, times=times), field, 6.0, stepper=ms.Layers()).points
+    a, b = deep(x), deep(other)
     assert np.array_equal(a[:, :5], b[:, :5])
     assert np.abs(a[-1, 5:] - b[-1, 5:]).max() > 0.01
 

@@ -107,7 +107,7 @@ def test_one_layer_of_depth_uses_one_draw():
     draw = lambda key: ms.SelfAttention(1.0, value=jax.random.uniform(key, minval=-1.0))
     field = ms.Schedule.resampled(draw, layers, horizon, seed=2)
     m = weighted(2, 3)
-    run = ms.layers(m, field, depth=layers, step=horizon / layers)
+    run = ms.flow(m, field, horizon, stepper=ms.Layers(horizon / layers))
     keys = jax.random.split(jax.random.key(2), layers)
     x, w = arrays(m)
     for key in keys:

@@ -11,7 +11,7 @@ import pytest
 
 import metastable as ms
 from metastable.flows import Adaptive, Resolution, density_velocity
-from metastable.flows.meanfield import mean_field
+from metastable.flows.solvers.mean_field import mean_field
 from metastable.measures import Density
 from metastable.measures.spectral import basis_for
 from metastable.theory.spectrum import growth_rates, multihead_rates
@@ -113,7 +113,7 @@ def test_heat_equation_is_exact():
 def test_resolution_doubles_then_ends_then_hands_over():
     start, field = Density.mode(2, 2, 0.2), ms.SelfAttention(3.0)
     small = Resolution(least=32, most=64)
-    run = ms.flow(start, field, 12.0, frames=25, resolution=small)
+    run = ms.flow(start, field, 12.0, frames=25, stepper=small)
     assert run.outcome.name == "unresolved" and 0 < run.times[-1] < 12
     assert str(run.outcome).startswith(
         "unresolved: tokens concentrate faster than resolution 64; continue with particles"
@@ -123,7 +123,7 @@ def test_resolution_doubles_then_ends_then_hands_over():
     power = run.frames[-1].basis.power(run.frames[-1].coefficients)
     assert np.sqrt(power[57:].max() / power[1:].max()) < 1e-9  # one step past the tail at most
 
-    both = ms.flow(start, field, 12.0, frames=25, resolution=small, handover=300)
+    both = ms.flow(start, field, 12.0, frames=25, stepper=Resolution(32, 64, handover=300))
     kinds = [type(frame).__name__ for frame in both.frames]
     assert kinds == ["Density"] * len(run.frames) + ["Points"] * (len(kinds) - len(run.frames))
     assert both.outcome.name == "done" and both.times[-1] == 12 and both.frames[-1].count == 300
@@ -141,9 +141,9 @@ def test_step_limit_and_refusals():
     assert run.outcome.name == "step_limit" and run.times[-1] < 5
     refused = [
         (dict(sum=ms.Dense()), r"sum has no meaning in a flow of Density"),
-        (dict(merge=ms.Merge()), r"merge has no meaning"),
+        (dict(stepper=ms.Merging()), r"stepper must be Adaptive.*Density; got Merging"),
         (dict(stepper=ms.Geodesic()), r"stepper must be Adaptive"),
-        (dict(resolution=Resolution(1, 2)), r"degree 3, above the 2.*raise most"),
+        (dict(stepper=Resolution(1, 2)), r"degree 3, above the 2.*raise most"),
     ]
     for arguments, message in refused:
         with pytest.raises(ValueError, match=message):
@@ -156,8 +156,8 @@ def test_step_limit_and_refusals():
             ms.flow(start, other, 1.0)
     with pytest.raises(ValueError, match=r"beta must be below about 700.*Potential"):
         ms.flow(start, ms.SelfAttention(800.0, normalized=False), 1.0)
-    with pytest.raises(ValueError, match=r"handover has no meaning in a flow of Points"):
-        ms.flow(ms.polygon(3), field, 1.0, handover=10)  # pyright: ignore
+    with pytest.raises(ValueError, match=r"stepper must be .* for Points; got Resolution"):
+        ms.flow(ms.polygon(3), field, 1.0, stepper=Resolution(handover=10))  # pyright: ignore
     with pytest.raises(ValueError, match=r"tail must be > 0"):
         Resolution(tail=0.0)
 
@@ -169,7 +169,8 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     spec = tmp_path / "density.toml"
     spec.write_text(
         '[measure]\nkind = "density_mode"\ndegree = 2\namplitude = 0.05\n[field]\nbeta = 2.0\n'
-        "[flow]\nhorizon = 1.0\nframes = 3\n[flow.resolution]\nleast = 32\nmost = 64\n"
+        "[flow]\nhorizon = 1.0\nframes = 3\n"
+        '[flow.stepper]\nkind = "resolution"\nleast = 32\nmost = 64\n'
     )
     experiment = load_experiment(spec, {})
     run, summary = run_and_keep(experiment, tmp_path / "out")
@@ -184,12 +185,13 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     _, back, _ = load_run(tmp_path / "out")
     assert np.array_equal(back.frames[-1].coefficients, run.frames[-1].coefficients)
     for change, message in [
-        ({"flow.stepper.kind": "geodesic"}, r'stepper\.kind must be "adaptive"'),
+        ({"flow.stepper": {"kind": "geodesic"}}, r'stepper\.kind must be "adaptive"'),
         ({"field.causal": True}, r"a density moves under"),
         ({"measure.degree": 0}, r"measure\.degree"),
         ({"flow.sum": "dense"}, r"flow\.sum and flow\.check are for tokens"),
     ]:
         with pytest.raises(ValueError, match=message):
             run_and_keep(load_experiment(spec, change), None)
-    with pytest.raises(ValueError, match=r"flow\.handover are for densities"):
-        run_and_keep(load_experiment(None, {"flow.handover": 10, "measure.tokens": 5}), None)
+    stepper = {"flow.stepper.kind": "resolution", "flow.stepper.handover": 10}
+    with pytest.raises(ValueError, match=r'"resolution" is for densities'):
+        run_and_keep(load_experiment(None, {**stepper, "measure.tokens": 5}), None)

@@ -1,4 +1,4 @@
-"""Frames, times and statistics of a flow, and what `flow` and `layers` refuse."""
+"""Frames, times and statistics of a flow, and what `flow` refuses."""
 
 from __future__ import annotations
 
@@ -117,9 +117,10 @@ NOISY = FIELD + ms.Noise(5.0)
         (lambda: ms.Adaptive(max_steps=0), r"max_steps.*>= 1.*0"),
         (lambda: ms.Fixed(0.0), r"step must be > 0.*0"),
         (lambda: ms.Geodesic(step=-1.0), r"step must be > 0.*-1"),
-        (lambda: ms.layers(START, FIELD, 0), r"depth.*>= 1.*0"),
-        (lambda: ms.layers(START, FIELD, 2, step=0.0), r"step must be > 0.*0"),
-        (lambda: ms.layers(START, FIELD, 2, frames=1), r"frames.*>= 2.*1"),
+        (lambda: ms.flow(START, FIELD, 0, stepper=ms.Layers()), r"horizon must be > 0.*0"),
+        (lambda: ms.flow(START, FIELD, 1.5, stepper=ms.Layers()), r"horizon.*whole.*1\.5.*take 2"),
+        (lambda: ms.Layers(step=0.0), r"step must be > 0.*0"),
+        (lambda: ms.flow(START, FIELD, 2, stepper=ms.Layers(), frames=1), r"frames.*>= 2.*1"),
     ],
 )
 def test_bad_calls_are_refused_before_any_work(call, message):

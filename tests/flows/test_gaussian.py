@@ -3,8 +3,7 @@ import pytest
 
 import metastable as ms
 from metastable.core.numerics import jnp
-from metastable.flows.affine import affine_velocity
-from metastable.flows.gaussian import flow_gaussian
+from metastable.flows.solvers.affine import affine_velocity
 from metastable.measures import Gaussian
 from metastable.theory.gaussian import (
     blow_up_time,
@@ -55,9 +54,7 @@ def test_closed_form_for_the_identity_value_to_1e_10():
         bilinear = (bilinear + bilinear.T) / 2
         mean, end = random.standard_normal(4), 0.8 * blow_up_time(cov, bilinear)
         end = min(end, 3.0)
-        run = flow_gaussian(
-            Gaussian(mean, cov), ms.SelfAttention(1.0, query=bilinear), end, frames=5
-        )
+        run = ms.flow(Gaussian(mean, cov), ms.SelfAttention(1.0, query=bilinear), end, frames=5)
         for t, frame in zip(run.times, run.frames, strict=True):
             expected = covariance_at(t, cov, bilinear)
             assert np.linalg.norm(frame.cov - expected) < 1e-10 * np.linalg.norm(expected)
@@ -69,7 +66,7 @@ def test_blow_up_time_to_1e_6_in_20_random_cases():
     found = 0
     for bilinear, cov, _ in cases(20, 4, seed=2):
         expected = blow_up_time(cov, bilinear)
-        run = flow_gaussian(
+        run = ms.flow(
             Gaussian(np.zeros(4), cov), ms.SelfAttention(1.0, query=bilinear), 200.0, frames=2
         )
         assert run.outcome.name == "blow_up"
@@ -81,7 +78,7 @@ def test_blow_up_time_to_1e_6_in_20_random_cases():
 def test_shape_collapses_to_rank_one_before_the_blow_up():
     for bilinear, cov, _ in cases(3, 4, seed=3):
         end = (1 - 1e-5) * blow_up_time(cov, bilinear)
-        run = flow_gaussian(
+        run = ms.flow(
             Gaussian(np.zeros(4), cov), ms.SelfAttention(1.0, query=bilinear), end, frames=2
         )
         last = np.asarray(run.frames[-1].cov)
@@ -99,7 +96,7 @@ def test_limit_rank_in_20_random_cases():
         skew = 0.2 * random.standard_normal((dim, dim))
         bilinear = -(basis * random.uniform(1, 3, lost)) @ basis.T / 2 + skew - skew.T
         cov = covariance(random, dim)
-        run = flow_gaussian(
+        run = ms.flow(
             Gaussian(np.zeros(dim), cov), ms.SelfAttention(1.0, query=bilinear), 300.0, frames=2
         )
         ranks.append(limit_rank(cov, bilinear))
@@ -111,7 +108,7 @@ def test_limit_rank_in_20_random_cases():
 
 def test_switching_schedules_are_not_stepped_across():
     fields = [ms.SelfAttention(0.1), ms.SelfAttention(0.9)]
-    run = flow_gaussian(Gaussian([0.0], 1.0), ms.Schedule.piecewise(fields, [0.35]), 0.5, frames=2)
+    run = ms.flow(Gaussian([0.0], 1.0), ms.Schedule.piecewise(fields, [0.35]), 0.5, frames=2)
     # 1/σ² falls at the rate 2β
     expected = 1 / (1 - 2 * 0.1 * 0.35 - 2 * 0.9 * 0.15)
     assert float(run.frames[-1].cov[0, 0]) == pytest.approx(expected, rel=1e-10)
@@ -135,7 +132,7 @@ def test_refusals_say_why(field, word):
 
 
 def test_token_options_are_refused():
-    with pytest.raises(ValueError, match="merge has no meaning"):
-        ms.flow(Gaussian([0.0], 1.0), ms.SelfAttention(1.0), 1.0, merge=ms.Merge())
+    with pytest.raises(ValueError, match=r"stepper must be .* for Gaussian; got Merging"):
+        ms.flow(Gaussian([0.0], 1.0), ms.SelfAttention(1.0), 1.0, stepper=ms.Merging())
     with pytest.raises(ValueError, match="stepper must be"):
         ms.flow(Gaussian([0.0], 1.0), ms.SelfAttention(1.0), 1.0, stepper=ms.Geodesic())

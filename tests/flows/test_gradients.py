@@ -15,7 +15,7 @@ TIGHT = ms.Adaptive(rtol=1e-12, atol=1e-12)
 MOVES = {
     "adaptive": lambda m, f: ms.flow(m, f, 1.0, frames=2, stepper=TIGHT),
     "fixed": lambda m, f: ms.flow(m, f, 1.0, frames=2, stepper=ms.Fixed(0.1)),
-    "layers": lambda m, f: ms.layers(m, f, depth=5, step=0.3),
+    "layers": lambda m, f: ms.flow(m, f, 5 * 0.3, stepper=ms.Layers(0.3)),
 }
 
 

@@ -9,10 +9,13 @@ import pytest
 from scipy.optimize import brentq
 
 import metastable as ms
-from metastable.flows.hardmax import hardmax
-from metastable.flows.staircase import staircase
+from tests.flows.test_staircase import staircase
 
 SA, USA = ms.SelfAttention(1.0), ms.SelfAttention(1.0, normalized=False)
+
+
+def hardmax(measure, field, horizon=math.inf, *, radius=1e-6, frames=101):
+    return ms.flow(measure, field, horizon, stepper=ms.Hardmax(radius), frames=frames)
 
 
 def weighted(count, dim, seed):

@@ -25,17 +25,17 @@ def recursion(x, depth, step, normalise=oracles.unit):
 
 
 def test_layers_are_the_residual_recursion():
-    run = ms.layers(START, FIELD, depth=7, step=0.8)
+    run = ms.flow(START, FIELD, 7 * 0.8, stepper=ms.Layers(0.8))
     assert np.abs(run.points - recursion(X, 7, 0.8)).max() < 1e-13
     assert np.allclose(run.times, 0.8 * np.arange(8)) and run.statistics["evaluations"] == 7
-    free = ms.layers(START.euclidean(), FIELD, depth=7, step=0.8)
+    free = ms.flow(START.euclidean(), FIELD, 7 * 0.8, stepper=ms.Layers(0.8))
     expected = recursion(X, 7, 0.8, normalise=lambda y: y)
     assert np.abs(free.points - expected).max() < 1e-13 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("depth", "frames"), [(10, 4), (10, 11), (10, 99), (7, 2), (5, 3)])
 def test_kept_layers_are_among_all_layers_and_include_the_last(depth, frames):
-    run = ms.layers(START, FIELD, depth=depth, step=0.5, frames=frames)
+    run = ms.flow(START, FIELD, depth * 0.5, stepper=ms.Layers(0.5), frames=frames)
     every = recursion(X, depth, 0.5)
     index = np.rint(run.times / 0.5).astype(int)
     assert index[0] == 0 and index[-1] == depth and (np.diff(index) > 0).all()
@@ -51,23 +51,21 @@ def test_thin_layers_tend_to_the_flow_at_first_order():
 
     exact = oracles.integrate(rhs, X, np.array([0.0, 2.0]))[-1]
     depths = np.array([50, 100, 200])
-    errors = [
-        np.abs(ms.layers(START, FIELD, int(n), 2.0 / n, frames=2).points[-1] - exact).max()
-        for n in depths
-    ]
+    runs = [ms.flow(START, FIELD, 2.0, stepper=ms.Layers(2.0 / n), frames=2) for n in depths]
+    errors = [np.abs(run.points[-1] - exact).max() for run in runs]
     order = -np.polyfit(np.log(depths), np.log(errors), 1)[0]
     assert order == pytest.approx(1, abs=0.1)
 
 
 def test_layers_refuse_noise():
     with pytest.raises(ValueError, match="noise"):
-        ms.layers(START, FIELD + ms.Noise(1.0), depth=2)
+        ms.flow(START, FIELD + ms.Noise(1.0), 2.0, stepper=ms.Layers())
 
 
 def test_a_layer_that_leaves_the_range_of_floats_is_not_kept():
     # The square of 2e200 is infinite, and x/∞ = 0 is finite: a frame of norm 0.
     field = ms.SelfAttention(1.0, value=2.0)
-    run = ms.layers(START, field, depth=4, step=1e200)
+    run = ms.flow(START, field, 4e200, stepper=ms.Layers(1e200))
     assert run.outcome.name == "blow_up" and run.times.tolist() == [0.0]
     assert np.array_equal(run.points[0], X)
     euler = ms.flow(START, field, 2e200, frames=3, stepper=ms.Fixed(1e200, diffrax.Euler()))
@@ -76,4 +74,4 @@ def test_a_layer_that_leaves_the_range_of_floats_is_not_kept():
 
 def test_a_depth_without_end_is_refused():
     with pytest.raises(ValueError, match=r"depth must be at most 100000000 layers; got 1e\+15"):
-        ms.layers(START, FIELD, depth=10**15, frames=2)
+        ms.flow(START, FIELD, 1e15, stepper=ms.Layers(), frames=2)

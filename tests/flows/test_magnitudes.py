@@ -96,8 +96,8 @@ def test_every_field_of_every_size_ends_or_is_refused(name, dim):
 def test_discrete_depth_of_every_size_ends_or_is_refused(size):
     start = ms.uniform(4, 3, seed=3)
     for field in (SA(size), SA(2.0, value=rows(size, 3)), SA(2.0, query=size, key=size)):
-        check_end(lambda field=field: ms.layers(start, field, depth=3))
-    check_end(lambda: ms.layers(start, SA(2.0), depth=3, step=size))
+        check_end(lambda field=field: ms.flow(start, field, 3.0, stepper=ms.Layers()))
+    check_end(lambda: ms.flow(start, SA(2.0), 3 * size, stepper=ms.Layers(size)))
 
 
 def test_a_large_beta_is_the_motion_to_oneself():

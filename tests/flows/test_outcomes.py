@@ -11,7 +11,7 @@ import pytest
 from scipy.special import exp1
 
 import metastable as ms
-from metastable.flows import segments
+from metastable.flows.solvers import segments
 
 START = ms.uniform(6, 3, seed=4)
 FIELD = ms.SelfAttention(3.0)
@@ -40,7 +40,7 @@ def test_exponential_growth_ends_where_doubles_end():
 
 def test_layers_that_blow_up_keep_the_layers_before():
     token = ms.Points([[1.0, 0.0]], on_sphere=False)
-    run = ms.layers(token, ms.SelfAttention(1.0, normalized=False), depth=20, step=1.0)
+    run = ms.flow(token, ms.SelfAttention(1.0, normalized=False), 20.0, stepper=ms.Layers(1.0))
     # r ← r(1 + e^{r²}): 1, 3.72, 3.8e6, ∞.
     assert run.outcome.name == "blow_up" and run.times.tolist() == [0.0, 1.0, 2.0]
     assert np.linalg.norm(run.points[1]) == pytest.approx(1 + np.e, rel=1e-14)

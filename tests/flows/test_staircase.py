@@ -15,12 +15,18 @@ from scipy.cluster.hierarchy import is_valid_linkage
 import metastable as ms
 from metastable.core.numerics import jnp
 from metastable.fields.sums import Dense
-from metastable.flows import arclength
-from metastable.flows.arclength import Motion
-from metastable.flows.collapse import find_collapsed, merge_collapsed
 from metastable.flows.mergers import Ledger
-from metastable.flows.staircase import Climb, Merge, staircase
+from metastable.flows.solvers import arclength
+from metastable.flows.solvers.arclength import Motion
+from metastable.flows.solvers.collapse import find_collapsed, merge_collapsed
+from metastable.flows.solvers.merging import MergingFlow
 from metastable.theory.pairs import closing_speed, log_merge_time, merge_time
+
+
+def staircase(measure, field, horizon=math.inf, *, radius=None, stepper=None, **how):
+    """A merging run, to the last cluster unless there is a horizon."""
+    merging = ms.Merging(radius, stepper or ms.Adaptive())
+    return ms.flow(measure, field, horizon, stepper=merging, **how)
 
 
 def pair(angle, masses=(0.5, 0.5), dim=2):
@@ -287,15 +293,15 @@ def test_step_limit_and_interrupt_keep_what_there_is(monkeypatch):
     run = staircase(start, field, stepper=ms.Adaptive(max_steps=80))
     assert run.outcome.name == "step_limit" and "max_steps" in run.outcome.message
     assert 1 < run.frames[-1].count < 20 and run.log_times[-1] > -math.inf
-    move, calls = Climb.move, []
+    advance, calls = MergingFlow.advance, []
 
     def stop_at_the_tenth(self):
         calls.append(0)
         if len(calls) == 10:
             raise KeyboardInterrupt
-        move(self)
+        return advance(self)
 
-    monkeypatch.setattr(Climb, "move", stop_at_the_tenth)
+    monkeypatch.setattr(MergingFlow, "advance", stop_at_the_tenth)
     run = staircase(start, field)
     assert run.outcome.name == "interrupted" and "frames so far are kept" in run.outcome.message
     assert len(run.frames) > 3
@@ -326,7 +332,7 @@ def test_a_run_survives_storage(tmp_path):
         (dict(frames=1), "frames must be an integer >= 2"),
         (dict(frames=[-1.0]), "frames must be times between 0"),
         (dict(stepper=ms.Adaptive(solver=diffrax.Kvaerno5())), "explicit Runge–Kutta"),
-        (dict(merge=Merge(1e-9)), "radius must be at least 100"),
+        (dict(radius=1e-9), "radius must be at least 100"),
     ],
 )
 def test_refusals(change, message):

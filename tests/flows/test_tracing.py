@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.flows.diffusion import Diffusive
-from metastable.flows.particles import Deterministic
+from metastable.flows.solvers.diffusion import Diffusive
+from metastable.flows.solvers.tokens import Deterministic
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import metastable as ms
 @pytest.fixture(scope="module")
 def run():
     start = ms.Points(ms.uniform(5, 3).points, weights=[1, 2, 3, 4, 0], times=[0, 2, 1, 5, 5])
-    return ms.layers(start, ms.SelfAttention(2.0, causal=True), depth=6, step=0.25)
+    return ms.flow(start, ms.SelfAttention(2.0, causal=True), 1.5, stepper=ms.Layers(0.25))
 
 
 def test_dataset_names_its_dimensions(run):
@@ -42,7 +42,7 @@ def test_saving_and_loading_gives_the_run_back(run, tmp_path):
 
 
 def test_tokens_in_space_are_saved_as_such(tmp_path):
-    run = ms.layers(ms.gaussian_points(4, 2), ms.SelfAttention(1.0), depth=2, step=0.1)
+    run = ms.flow(ms.gaussian_points(4, 2), ms.SelfAttention(1.0), 0.2, stepper=ms.Layers(0.1))
     back = ms.Trajectory.load(run.save(tmp_path / "free.zarr"))
     assert not back.frames[0].on_sphere and back.statistics["max_norm_drift"] is None
     assert np.array_equal(back.points, run.points)

@@ -74,7 +74,7 @@ _RUNS: list[dict[str, Any]] = [
             "concentration": 5.0,
         },
         "field": {"kind": "l2_attention", "beta": 1.0, "causal": True},
-        "flow": {"stepper": {"kind": "euler", "step": 0.1}},
+        "flow": {"stepper": {"kind": "fixed", "step": 0.1, "solver": "euler"}},
     },
     {
         "measure": {"kind": "caps", "tokens_per_cap": 2, "centres": [[1.0, 0.0]], "radius": 0.1},

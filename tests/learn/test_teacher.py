@@ -7,7 +7,7 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
-from metastable.flows.gaussian_layers import layer_map
+from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.learn.teacher import (
     Dataset,
     ExactLayer,

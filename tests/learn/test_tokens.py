@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from metastable.fields import SelfAttention
-from metastable.flows import layers
+from metastable.flows import Layers, flow
 from metastable.learn.matrices import gauge_error
 from metastable.learn.teacher import Matrices, random_covariances, random_matrices
 from metastable.learn.tokens import (
@@ -25,12 +25,13 @@ COVARIANCES = random_covariances(6, 3, seed=1) / np.sqrt(3)
 
 
 def test_attention_of_prompts_is_a_layer_of_the_field():
-    """Oracle: `layers`, one prompt at a time."""
+    """Oracle: `Layers`, one prompt at a time."""
     prompts = np.random.default_rng(2).standard_normal((2, 9, 3))
     w, v, q, k = TEACHER
     field = SelfAttention(1.0 / np.sqrt(2), query=q, key=k, value=w @ v)
     for x, found in zip(prompts, attend(TEACHER, prompts, 0.3), strict=True):
-        moved = layers(Points(x, on_sphere=False), field, depth=1, step=0.3).frames[-1]
+        tokens = Points(x, on_sphere=False)
+        moved = flow(tokens, field, 0.3, stepper=Layers(0.3)).frames[-1]
         assert np.allclose(found, moved.points, atol=1e-13)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from metastable.fields import SelfAttention
+from metastable.flows import Layers
 from metastable.theory.matrices import Semicircle
 from metastable.trials import ENSEMBLES, Ensemble
 from reproductions.ponti2025 import (
@@ -54,11 +55,11 @@ def test_a_wrong_law_is_seen_in_spectra(monkeypatch):
 def test_a_slow_clock_is_seen_in_the_limit_of_small_steps(monkeypatch):
     settings = {"dim": 6, "depths": [20, 40, 80], "share": 0.5, "seed": 0}
     assert continuous_limit.continuous_limit(**settings).as_known("agree")
-    whole = continuous_limit.gaussian_layers
-    slow = lambda measure, field, depth, step, **more: whole(
-        measure, field, depth, 0.7 * step, **more
+    whole = continuous_limit.flow
+    slow = lambda measure, field, horizon, stepper, **more: whole(
+        measure, field, 0.7 * horizon, stepper=Layers(0.7 * stepper.step), **more
     )
-    monkeypatch.setattr(continuous_limit, "gaussian_layers", slow)
+    monkeypatch.setattr(continuous_limit, "flow", slow)
     assert not continuous_limit.continuous_limit(**settings).as_known("agree")
 
 

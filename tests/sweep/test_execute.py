@@ -84,7 +84,7 @@ def test_every_cell_has_random_numbers_of_its_own():
     plan = plan_sweep(small(axes={"start": cases, "measure.dim": [2, 3]}))
     seeds = {}
     for index in plan.indices():
-        experiment = cells._seeded(plan.recipe, plan.cell(index))
+        experiment = cells.experiment_of(plan.recipe, plan.cell(index))
         assert experiment.measure.dim == (2, 3)[index[1]]
         seeds.setdefault(index[0], set()).add(experiment.measure.seed)
     assert [len(seeds[k]) for k in range(3)] == [4, 4, 1] and seeds[2] == {7}

@@ -22,7 +22,7 @@ def test_every_token_converges_to_the_first():
 
 MOVES = {
     "velocity": lambda m, f: np.asarray(f.velocity(m)),
-    "layers": lambda m, f: ms.layers(m, f, depth=8, step=0.5).points[-1],
+    "layers": lambda m, f: ms.flow(m, f, 4.0, stepper=ms.Layers(0.5)).points[-1],
     "flow": lambda m, f: ms.flow(m, f, 2.0, frames=2, stepper=ms.Fixed(0.05)).points[-1],
 }
 

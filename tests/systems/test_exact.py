@@ -53,7 +53,7 @@ def test_masses_are_multiplicities(normalized):
 
 def test_three_clusters_on_a_ring_balance():
     # Equal masses at the corners of a regular polygon feel no force, at any temperature.
-    run = ms.layers(ms.polygon(3), ms.SelfAttention(1.0), depth=3)
+    run = ms.flow(ms.polygon(3), ms.SelfAttention(1.0), 3.0, stepper=ms.Layers())
     assert np.abs(run.points[-1] - run.points[0]).max() < 1e-15
 
 

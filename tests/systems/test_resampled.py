@@ -25,7 +25,7 @@ def test_random_layers_approach_the_averaged_flow_like_the_central_limit():
     errors = []
     for depth in DEPTHS.tolist():
         step = 2.0 / depth
-        mean = ms.layers(START, ms.SelfAttention(2.0), depth, step, frames=2).points[-1]
+        mean = end(ms.SelfAttention(2.0), depth, step)
         squares = [np.mean((random_layers(depth, step, seed) - mean) ** 2) for seed in range(12)]
         errors.append(np.sqrt(np.mean(squares)))
     assert errors[0] > errors[1] > errors[2]
@@ -35,4 +35,8 @@ def test_random_layers_approach_the_averaged_flow_like_the_central_limit():
 
 def random_layers(depth, step, seed):
     field = ms.Schedule.resampled(draw, layers=depth, horizon=2.0, seed=seed)
-    return ms.layers(START, field, depth, step, frames=2).points[-1]
+    return end(field, depth, step)
+
+
+def end(field, depth, step):
+    return ms.flow(START, field, depth * step, stepper=ms.Layers(step), frames=2).points[-1]

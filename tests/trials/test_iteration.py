@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.measures import Gaussian
 from metastable.trials import SETTINGS, Setting, iterate, judge_iterations
 from metastable.trials.draws import draw_layer
+from tests.gaussians import layered
 
 
 def test_tokens_follow_the_exact_layer_of_their_own_covariance():
@@ -16,7 +16,7 @@ def test_tokens_follow_the_exact_layer_of_their_own_covariance():
     sampled = iterate(setting, seed=2).sampled
     layer = draw_layer(5, 4, seed=2)
     start = Gaussian.of(layer.measure.sample(300, seed=3))
-    run = gaussian_layers(start, layer.field, 4, 0.2)
+    run = layered(start, layer.field, 4, 0.2)
     for values, frame in zip(sampled.eigenvalues, run.frames, strict=True):
         assert np.allclose(values, frame.eigenvalues, rtol=1e-10)
 
@@ -34,14 +34,14 @@ def negative():
 
 
 def test_published_loop_is_the_truncated_map(negative):
-    """The first layers agree with the labelled option of `gaussian_layers`, until that stops."""
+    """The first layers agree with the labelled option of `Layers`, until that stops."""
     setting = replace(SETTINGS["negative"], step=1e-4)
     found, layer = iterate(setting, seed=1), draw_layer(30, 1280, seed=1)
-    run = gaussian_layers(layer.measure, layer.field, 25, 1e-4, truncated=True)
+    run = layered(layer.measure, layer.field, 25, 1e-4, truncated=True)
     assert run.outcome.name == "done" and found.published.negative_at is None
     last = found.published.eigenvalues[-1]
     assert np.allclose(last, run.frames[-1].eigenvalues, rtol=1e-10, atol=1e-12)
-    stopped = gaussian_layers(layer.measure, layer.field, 25, 0.01, truncated=True)
+    stopped = layered(layer.measure, layer.field, 25, 0.01, truncated=True)
     assert f"at layer {negative.published.negative_at}" in stopped.outcome.message
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
 from metastable.flows import Trajectory
-from metastable.flows.meanfield import mean_field
+from metastable.flows.solvers.mean_field import mean_field
 from metastable.measures import Density
 from metastable.observe.density import density_power, free_energy
 from metastable.observe.summary import attention_of, energy_series

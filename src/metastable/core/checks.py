@@ -17,6 +17,7 @@ __all__ = [
     "instance",
     "integer",
     "nonnegative",
+    "plain",
     "positive",
     "real",
     "seed",
@@ -44,6 +45,11 @@ def nonnegative(name: str, value: Any, remedy: str = "") -> Any:
     if not is_traced(value) and float(value) < 0:
         raise ValueError(f"{name} must be >= 0; got {_shown(value)}.{_hint(remedy)}")
     return value
+
+
+def plain(value: Any) -> Any:
+    """The Python number of a NumPy scalar; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def positive(name: str, value: Any, remedy: str = "") -> Any:

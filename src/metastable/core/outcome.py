@@ -39,7 +39,7 @@ class Outcome:
         return cls(
             "unresolved",
             f"tokens concentrate faster than resolution {degree}; continue with particles from "
-            f"t = {t:.6g}: run.frames[-1].to_points(n), or flow(..., handover=n).",
+            f"t = {t:.6g}: run.frames[-1].to_points(n), or Resolution(handover=n).",
         )
 
     @classmethod

@@ -9,12 +9,13 @@ from typing import Any
 
 from metastable.explorer.folder import Folder
 from metastable.explorer.keep import complete
-from metastable.explorer.live import Live
+from metastable.explorer.live import live
 from metastable.explorer.packet import pack
 from metastable.explorer.recording import first_frame
 from metastable.explorer.scene import Scene
 from metastable.explorer.standalone import standalone_page
 from metastable.explorer.theory import predict_experiment
+from metastable.fields.sums import Dense
 from metastable.spec.experiment import Experiment
 
 __all__ = ["answer"]
@@ -41,11 +42,10 @@ def _place(spec: dict[str, Any]) -> bytes:
 
 def _compile(spec: dict[str, Any]) -> None:
     """Run an experiment as far as its first motion: what had to be compiled stays compiled."""
-    live = Live(Experiment.model_validate(spec))
-    scene = Scene(live.field)
-    for _, moment in zip(range(2), live.moments(), strict=False):
-        scene.sum = live.sum
-        scene.packet(moment, full=True)
+    run = live(Experiment.model_validate(spec))
+    scene = Scene(run.field, run.sum or Dense())
+    for _, frame in zip(range(2), run, strict=False):
+        scene.packet(frame, full=True)
 
 
 def _list(root: str) -> dict[str, list[str]]:

@@ -54,12 +54,12 @@ def _flow(experiment: Experiment) -> tuple[str, str, str] | None:
     arguments = {k: v for k, v in measure.model_dump().items() if k != "kind"}
     words = [f"horizon={'math.inf' if flow.horizon == 'end' else repr(flow.horizon)}"]
     if stepper is not None and stepper.kind == "merging":
-        words.append(f"merge=ms.Merge({'' if stepper.radius is None else stepper.radius})")
-        words.append(f"stepper=ms.Adaptive({stepper.rtol}, {stepper.atol})")
+        words.append(f"stepper=ms.Merging({stepper.radius}, {_adaptive(stepper.stepper)})")
     elif stepper is not None and stepper.kind == "adaptive":
-        words.append(
-            f"stepper=ms.Adaptive({stepper.rtol}, {stepper.atol}, max_steps={stepper.max_steps})"
-        )
+        words.append(f"stepper={_adaptive(stepper)}")
+    elif stepper is not None and stepper.kind in ("layers", "hardmax"):
+        given = _keywords(stepper.model_dump(exclude_defaults=True, exclude={"kind"}))
+        words.append(f"stepper=ms.{stepper.kind.capitalize()}({given})")
     elif stepper is not None:
         return None
     words.append(f"frames={flow.frames}")
@@ -69,6 +69,10 @@ def _flow(experiment: Experiment) -> tuple[str, str, str] | None:
         words.append("check=True")
     start = f"ms.{measure.kind}({_keywords(arguments)})"
     return start, " + ".join(word for word in written if word), ", ".join(words)
+
+
+def _adaptive(stepper: Any) -> str:
+    return f"ms.Adaptive({stepper.rtol}, {stepper.atol}, max_steps={stepper.max_steps})"
 
 
 def _field(field: Any) -> str | None:

@@ -113,7 +113,7 @@ class Folder:
         """The experiment of a cell, by its place in the maps of `sweep`."""
         import numpy as np
 
-        from metastable.sweep.cells import _seeded
+        from metastable.sweep.cells import experiment_of
         from metastable.sweep.plan import plan_sweep
         from metastable.sweep.spec import canonical
         from metastable.sweep.status import open_sweep
@@ -132,7 +132,7 @@ class Folder:
         for dim, k, values in zip(dims, np.unravel_index(index, shape), plan.values, strict=True):
             wanted = data[dim].values[k].item()
             chosen.append([canonical(v) for v in values].index(canonical(wanted)))
-        experiment = _seeded(plan.recipe, plan.cell((*chosen, 0)))
+        experiment = experiment_of(plan.recipe, plan.cell((*chosen, 0)))
         return spec_for_page(experiment)
 
     def _sweep(self, name: str) -> Path:

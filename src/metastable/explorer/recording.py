@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from metastable.explorer.limits import spec_for_page
-from metastable.explorer.live import Live, Moment, moments_of
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
 from metastable.fields.sums import choose_sum
-from metastable.flows import Trajectory
+from metastable.flows import Frame, Trajectory
+from metastable.flows.build import build_start
+from metastable.measures import Points
 from metastable.spec.experiment import Experiment
 
 __all__ = ["first_frame", "record_layers", "record_run"]
@@ -24,9 +25,9 @@ FRAMES = 400  # of a recording at most
 
 def first_frame(experiment: Experiment) -> bytes:
     """Where tokens stand before play, as one frame."""
-    live = Live(experiment)
-    scene = Scene(live.field, choose_sum(live.start, live.field), 8)
-    return scene.packet(Moment(live.start, -math.inf), full=True)
+    start, field = build_start(experiment)
+    assert isinstance(start, Points)  # densities are refused at the door
+    return Scene(field, choose_sum(start, field), 8).packet(Frame.at(0.0, start), full=True)
 
 
 def record_run(experiment: Experiment, run: Trajectory, title: str) -> bytes:
@@ -80,9 +81,20 @@ def _tape(
     head: dict[str, Any], scene: Scene, run: Trajectory, outcome: Any, shown: Any = None
 ) -> bytes:
     parts = [pack(head)]
-    moments = list(moments_of(run))
-    for k in sorted({*range(0, len(moments), -(-len(moments) // FRAMES)), len(moments) - 1}):
+    frames = list(_frames(run))
+    for k in sorted({*range(0, len(frames), -(-len(frames) // FRAMES)), len(frames) - 1}):
         place = None if shown is None else shown[k]
-        parts.append(scene.packet(moments[k], full=True, shown=place))
+        parts.append(scene.packet(frames[k], full=True, shown=place))
     end = {"kind": "end", "outcome": dataclasses.asdict(outcome), "verdicts": [], "note": ""}
     return b"".join(framed(part) for part in [*parts, pack(end)])
+
+
+def _frames(run: Trajectory) -> Iterator[Frame]:
+    """The frames of a finished run, as they would have been watched."""
+    for k, measure in enumerate(run.frames):
+        frame = Frame.at(float(run.times[k]), measure)
+        if run.log_times is not None:
+            frame = frame._replace(log_time=float(run.log_times[k]))
+        if run.mergers is not None:
+            frame = frame._replace(names=run.mergers.names(measure.count))
+        yield frame

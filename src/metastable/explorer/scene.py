@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from metastable.explorer.live import Moment, bare_points
 from metastable.explorer.packet import pack
 from metastable.fields import Field
 from metastable.fields.field import Places
 from metastable.fields.sums import Sum
+from metastable.flows import Frame
 from metastable.flows.mergers import log_difference
 from metastable.measures import Points
 from metastable.observe.attention import attention
@@ -46,25 +46,25 @@ class Scene:
         self.colours = np.zeros(0, int)
         self.count: int | None = None
         self.names: np.ndarray | None = None
-        self.before: Moment | None = None
+        self.before: Frame | None = None
         self.looks, self.cost, self.looked = 0, 0.0, -math.inf
 
     def packet(
-        self, moment: Moment, *, full: bool = False, shown: np.ndarray | None = None
+        self, moment: Frame, *, full: bool = False, shown: np.ndarray | None = None
     ) -> bytes:
         """The next frame; `full` asks for every number whatever it costs.
 
         `shown` are other places to draw the tokens at.
         """
-        x = np.asarray(moment.tokens.points)
-        scale = 1.0 if moment.tokens.on_sphere else max(1.0, float(np.abs(x).max()))
+        x = np.asarray(moment.measure.points)
+        scale = 1.0 if moment.measure.on_sphere else max(1.0, float(np.abs(x).max()))
         places = _three(x / scale if shown is None else shown)
         arrays = {"positions": places, "cluster": np.zeros(0), "speed": self._speed(moment)}
         header = {"kind": "frame", "index": self.index, **_clock(moment.log_time), "scale": scale}
         began = time.perf_counter()
         self._carry_colours(moment)
         if full or began - self.looked > REST * self.cost:
-            numbers, more = self._look(moment.tokens)
+            numbers, more = self._look(moment.measure)
             header |= numbers
             arrays |= more
             self.looked = time.perf_counter()
@@ -73,7 +73,7 @@ class Scene:
             self.cost = self.looked - began if self.looks > 2 else 0.0
         arrays["cluster"] = self.colours.astype("u2")
         if moment.names is not None:
-            arrays["mass"] = np.asarray(moment.tokens.weights, "f4")
+            arrays["mass"] = np.asarray(moment.measure.weights, "f4")
         self.before = moment
         self.index += 1
         return pack(header | {"clusters": self.count}, arrays)
@@ -102,7 +102,7 @@ class Scene:
         # Tokens without mass fill it up to one size, and so to one compilation.
         pad = lambda a: np.pad(a, [(0, MAPPED - m)] + [(0, 0)] * (a.ndim - 1), mode="edge")
         mass = np.pad(np.asarray(few.weights), (0, MAPPED - m))
-        filled = bare_points(pad(few.points), mass, pad(few.positions))
+        filled = Points.unchecked(pad(few.points), mass, pad(few.positions))
         matrix = np.asarray(attention(filled, head.beta, head.query, head.key, head.causal))
         matrix = matrix[:m, :m]
         return np.round(255 * matrix / matrix.max()).astype("u1")
@@ -122,13 +122,13 @@ class Scene:
         log_rows = np.asarray(self.sum.attend(self.head.kernel(tokens, here), tokens.points)[0])
         return float(np.asarray(tokens.weights) @ np.exp(log_rows - beta))
 
-    def _speed(self, moment: Moment) -> np.ndarray:
+    def _speed(self, moment: Frame) -> np.ndarray:
         """Distance since the frame before, per unit of time; a merged token's from one part."""
-        x = np.asarray(moment.tokens.points)
+        x = np.asarray(moment.measure.points)
         before = self.before
         if before is None:
             return np.zeros(len(x), "f4")
-        old = np.asarray(before.tokens.points)
+        old = np.asarray(before.measure.points)
         if len(old) != len(x):
             old = old[self._origin(moment)]
         log_step = log_difference(moment.log_time, before.log_time)
@@ -137,23 +137,23 @@ class Scene:
             speed = np.exp(np.log(distance) - log_step) if log_step > -math.inf else 0 * distance
         return np.minimum(speed, 3e38).astype("f4")
 
-    def _origin(self, moment: Moment) -> np.ndarray:
+    def _origin(self, moment: Frame) -> np.ndarray:
         """For each row now, a row of the frame before that is part of it."""
         assert moment.names is not None and self.names is not None
         known = {int(name): k for k, name in enumerate(self.names)}
-        x, old = np.asarray(moment.tokens.points), np.asarray(self.before.tokens.points)  # type: ignore[union-attr]
+        x, old = np.asarray(moment.measure.points), np.asarray(self.before.measure.points)  # type: ignore[union-attr]
         rows = [known.get(int(name), -1) for name in moment.names]
         # A merged token stands where its parts met: the nearest old row is one of them.
         return np.array(
             [k if k >= 0 else int(np.argmax(old @ x[i])) for i, k in enumerate(rows)], int
         )
 
-    def _carry_colours(self, moment: Moment) -> None:
-        if len(self.colours) != moment.tokens.count:
+    def _carry_colours(self, moment: Frame) -> None:
+        if len(self.colours) != moment.measure.count:
             if len(self.colours) and moment.names is not None:
                 self.colours = self.colours[self._origin(moment)]
             else:
-                self.colours = np.zeros(moment.tokens.count, int)
+                self.colours = np.zeros(moment.measure.count, int)
         self.names = moment.names
 
 
@@ -184,7 +184,7 @@ def _some(tokens: Points, most: int, order: np.ndarray | None = None) -> Points:
     if len(order) > most:
         order = order[np.linspace(0, len(order) - 1, most).astype(int)]
     x, w = np.asarray(tokens.points)[order], np.asarray(tokens.weights)[order]
-    return bare_points(x, w, np.asarray(tokens.positions)[order], on_sphere=tokens.on_sphere)
+    return Points.unchecked(x, w, np.asarray(tokens.positions)[order], on_sphere=tokens.on_sphere)
 
 
 def _three(x: np.ndarray) -> np.ndarray:

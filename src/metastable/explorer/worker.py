@@ -24,10 +24,11 @@ from metastable.core.numerics import jax
 from metastable.explorer.answers import answer
 from metastable.explorer.keep import store, verdicts
 from metastable.explorer.limits import spec_for_page
-from metastable.explorer.live import Live
+from metastable.explorer.live import live
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
+from metastable.fields.sums import Dense
 from metastable.spec.experiment import Experiment
 
 __all__ = ["main"]
@@ -110,20 +111,21 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
     started = datetime.now(UTC)
     folder = Path(job["folder"])
     experiment = Experiment.model_validate(job["spec"])
-    live = Live(experiment, log_clock=job["clock"] == "log", stopped=lambda: signals.stop)
+    run = live(experiment, log_clock=job["clock"] == "log", stopped=lambda: signals.stop)
     prediction = predict_experiment(experiment)
     head = {
         "kind": "head",
         "spec": spec_for_page(experiment),
         "prediction": prediction,
-        "clock": live.field.clock,
-        "view": view_of(live.start),
-        "dim": live.start.dim,
+        "clock": run.field.clock,
+        "view": view_of(run.start),
+        "dim": run.start.dim,
         "axis_label": "time t",
         "play_clock": job["clock"],
         "title": experiment.name,
     }
-    scene = Scene(live.field, degrees=min(len(prediction.get("rates") or range(8)), DEGREES))
+    degrees = min(len(prediction.get("rates") or range(8)), DEGREES)
+    scene = Scene(run.field, run.sum or Dense(), degrees)
     with (folder / "run.msr").open("wb") as tape:
 
         def emit(packet: bytes) -> None:
@@ -133,25 +135,24 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
                 raise Dropped
 
         emit(pack(head))
-        moments = live.moments()
-        emit(scene.packet(next(moments)))
+        frames = iter(run)
+        emit(scene.packet(next(frames)))
         held = None  # one frame back, since the last one is looked at whatever it costs
-        for moment in moments:
-            scene.sum = live.sum
+        for frame in frames:
             if held is not None:
                 emit(scene.packet(held))
-            held = moment
+            held = frame
         if signals.drop:
             raise Dropped
         if held is not None:
             emit(scene.packet(held, full=True))
-        assert live.run is not None
-        store(folder / "result", experiment, live.run, started)
+        result = run.trajectory()
+        store(folder / "result", experiment, result, started)
         _send(out, pack({"kind": "judging"}))
         signals.at_once = True
-        rows, note = verdicts(live.run)
+        rows, note = verdicts(result)
         signals.at_once = False
-        outcome = {"name": live.run.outcome.name, "message": live.run.outcome.message}
+        outcome = {"name": result.outcome.name, "message": result.outcome.message}
         emit(pack({"kind": "end", "outcome": outcome, "verdicts": rows, "note": note}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,35 @@ from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
-from metastable.flows.density import Resolution
+from metastable.flows.drive import SPACING, Drive, drive, is_resumable
 from metastable.flows.flow import flow
-from metastable.flows.hardmax import hardmax
-from metastable.flows.layers import layers
-from metastable.flows.meanfield import mean_field
-from metastable.flows.staircase import Merge
-from metastable.flows.steppers import Adaptive, Fixed, Geodesic
+from metastable.flows.solvers.mean_field import mean_field
+from metastable.flows.steppers import (
+    Adaptive,
+    Fixed,
+    Geodesic,
+    Hardmax,
+    Layers,
+    Merging,
+    Resolution,
+)
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Density, Points
 from metastable.measures.build import build_measure
 from metastable.spec import experiment as spec
 from metastable.spec.experiment import Experiment, Flow
 
-__all__ = ["build_start", "run_experiment"]
+__all__ = ["build_start", "drive_experiment", "run_experiment"]
 
 MOST_FRAMES = 100_000
+SOLVERS = {
+    "euler": diffrax.Euler,
+    "heun": diffrax.Heun,
+    "bosh3": diffrax.Bosh3,
+    "tsit5": diffrax.Tsit5,
+    "dopri5": diffrax.Dopri5,
+    "dopri8": diffrax.Dopri8,
+}
 
 
 def build_start(experiment: Experiment) -> tuple[Points | Density, Field]:
@@ -39,7 +53,8 @@ def build_start(experiment: Experiment) -> tuple[Points | Density, Field]:
     """
     how = experiment.flow
     _check_size(how.frames, getattr(experiment.measure, "tokens", 0), experiment.measure)
-    _depth(how)
+    if isinstance(how.stepper, spec.LayersSpec) and how.horizon != "end":
+        _layers(how.stepper).depth(how.horizon)
     measure = build_measure(experiment.measure)
     field = build_field(experiment.field, measure.dim)
     if isinstance(measure, Density):
@@ -60,50 +75,41 @@ def run_experiment(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trajectory:
-    """Build the measure and the field of a spec and run its flow."""
+    """Build the measure and the field of a spec and run its flow.
+
+    `checkpoint` is used where such a run can keep one.
+    """
+    measure, field, horizon, choices = _call(experiment)
+    kept = checkpoint if is_resumable(measure, choices["stepper"]) else None
+    return flow(measure, field, horizon, **choices, progress=progress, checkpoint=kept)
+
+
+def drive_experiment(
+    experiment: Experiment,
+    *,
+    frames: Any = None,
+    stopped: Callable[[], bool] = lambda: False,
+    spacing: float = SPACING,
+) -> Drive:
+    """The flow of a spec as an iterator of frames; `frames` replaces those of the spec."""
+    measure, field, horizon, choices = _call(experiment)
+    choices["frames"] = choices["frames"] if frames is None else frames
+    return drive(measure, field, horizon, **choices, stopped=stopped, spacing=spacing)
+
+
+def _call(experiment: Experiment) -> tuple[Any, Field, float, dict[str, Any]]:
+    """The arguments of `flow`."""
     measure, field = build_start(experiment)
     how = experiment.flow
     horizon = math.inf if how.horizon == "end" else how.horizon
-    if isinstance(measure, Density):
-        return _run_density(measure, field, horizon, how, progress)
-    if isinstance(how.stepper, spec.LayersSpec):
-        return layers(measure, field, _depth(how), how.stepper.step, frames=how.frames)
-    if isinstance(how.stepper, spec.HardmaxSpec):
-        return hardmax(measure, field, horizon, frames=how.frames, radius=how.stepper.radius)
-    merge = Merge(how.stepper.radius) if isinstance(how.stepper, spec.MergingSpec) else None
-    return flow(
-        measure,
-        field,
-        horizon,
+    choices = dict(
+        stepper=_stepper(how.stepper, measure, field),
         sum=Dense() if how.sum == "dense" else None,
+        frames=how.frames,
+        seed=how.seed,
         check=how.check,
-        merge=merge,
-        stepper=_stepper(how.stepper),
-        frames=how.frames,
-        seed=how.seed,
-        progress=progress,
-        checkpoint=None if merge is not None else checkpoint,
     )
-
-
-def _run_density(
-    measure: Density, field: Field, horizon: float, how: Flow, progress: bool | None
-) -> Trajectory:
-    stepper = None
-    if isinstance(how.stepper, spec.AdaptiveSpec):
-        pair = diffrax.Tsit5() if float(diffusion(field)) > 0 else diffrax.Dopri8()
-        stepper = Adaptive(how.stepper.rtol, how.stepper.atol, pair, how.stepper.max_steps)
-    return flow(
-        measure,
-        field,
-        horizon,
-        stepper=stepper,
-        resolution=None if how.resolution is None else Resolution(**how.resolution.model_dump()),
-        handover=how.handover,
-        frames=how.frames,
-        seed=how.seed,
-        progress=progress,
-    )
+    return measure, field, horizon, choices
 
 
 def needs_space(field: Field) -> bool:
@@ -115,25 +121,12 @@ def needs_space(field: Field) -> bool:
     )
 
 
-def _depth(how: Flow) -> int:
-    """The number of layers in the horizon, 0 in continuous depth."""
-    if not isinstance(how.stepper, spec.LayersSpec) or how.horizon == "end":
-        return 0
-    step = how.stepper.step
-    depth = round(how.horizon / step)
-    if depth < 1 or abs(depth * step - how.horizon) > 1e-9 * how.horizon:
-        raise ValueError(
-            f"flow.horizon must be a whole number of layers of step {step:g}; got "
-            f"{how.horizon:g}: take {max(depth, 1) * step:g}."
-        )
-    return depth
-
-
 def _check_density(how: Flow) -> None:
     """Refuse what only tokens have."""
-    if not isinstance(how.stepper, spec.AdaptiveSpec | None):
+    if not isinstance(how.stepper, spec.AdaptiveSpec | spec.FixedSpec | spec.ResolutionSpec | None):
         raise ValueError(
-            f'flow.stepper.kind must be "adaptive" for a density; got "{how.stepper.kind}".'
+            'flow.stepper.kind must be "adaptive", "fixed" or "resolution" for a density; got '
+            f'"{how.stepper.kind}".'
         )
     if how.sum != "auto" or how.check:
         raise ValueError("flow.sum and flow.check are for tokens; the measure is a density.")
@@ -141,10 +134,10 @@ def _check_density(how: Flow) -> None:
 
 def _check_tokens(how: Flow, field: Field) -> None:
     """Refuse what only densities have, and a stepper that cannot move this field."""
-    if how.resolution is not None or how.handover is not None:
+    if isinstance(how.stepper, spec.ResolutionSpec):
         raise ValueError(
-            "flow.resolution and flow.handover are for densities; the measure is tokens: remove "
-            "them, or take a density."
+            'flow.stepper.kind = "resolution" is for densities; the measure is tokens: choose '
+            "another, or take a density."
         )
     if how.stepper is None:
         return
@@ -176,13 +169,28 @@ def _check_size(frames: int, tokens: int, measure: Any) -> None:
     )
 
 
-def _stepper(described: Any) -> Adaptive | Fixed | Geodesic | None:
+def _stepper(described: Any, measure: Any, field: Field) -> Any:
+    """The stepper that a spec describes."""
     if isinstance(described, spec.AdaptiveSpec):
-        return Adaptive(described.rtol, described.atol, max_steps=described.max_steps)
-    if isinstance(described, spec.MergingSpec):
-        return Adaptive(described.rtol, described.atol)
-    if isinstance(described, spec.EulerSpec):
-        return Fixed(described.step, diffrax.Euler())
+        # The stages of a density with noise must not go back in time.
+        slow = isinstance(measure, Density) and float(diffusion(field)) > 0
+        pair = diffrax.Tsit5() if slow else diffrax.Dopri8()
+        return Adaptive(described.rtol, described.atol, pair, described.max_steps)
+    if isinstance(described, spec.FixedSpec):
+        return Fixed(described.step, SOLVERS[described.solver]())
     if isinstance(described, spec.GeodesicSpec):
         return Geodesic(described.step)
+    if isinstance(described, spec.LayersSpec):
+        return _layers(described)
+    if isinstance(described, spec.MergingSpec):
+        return Merging(described.radius, _stepper(described.stepper, measure, field))
+    if isinstance(described, spec.HardmaxSpec):
+        return Hardmax(described.radius)
+    if isinstance(described, spec.ResolutionSpec):
+        words = described.model_dump(exclude={"kind", "stepper"})
+        return Resolution(**words, stepper=_stepper(described.stepper, measure, field))
     return None
+
+
+def _layers(described: spec.LayersSpec) -> Layers:
+    return Layers(described.step, described.residual)

@@ -96,6 +96,16 @@ class Mergers:
         _, start, label = np.unique(root[: self.tokens], return_index=True, return_inverse=True)
         return np.argsort(np.argsort(start))[label]
 
+    def names(self, count: int) -> np.ndarray:
+        """Names of the rows of the frame with `count` tokens; a merger takes its first's place."""
+        merged = self.tokens - count
+        place = np.arange(self.tokens + merged)
+        for k in range(merged):
+            place[self.tokens + k] = place[self.first[k]]
+        parts = np.concatenate([self.first[:merged], self.second[:merged]])
+        alive = np.setdiff1d(np.arange(len(place)), parts)
+        return alive[np.argsort(place[alive])]
+
     def to_variables(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         """The columns as variables of a dataset, along the dimension "merger"."""
         along = {"masses": ("merger", "pair")}

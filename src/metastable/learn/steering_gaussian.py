@@ -12,8 +12,8 @@ import optax
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Schedule, SelfAttention
-from metastable.flows.affine import affine_velocity
-from metastable.flows.gaussian_layers import gaussian_layers
+from metastable.flows import Layers, flow
+from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.trajectory import Trajectory
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures.gaussian import Gaussian
@@ -177,7 +177,7 @@ def _follow(start: Gaussian, goal: Gaussian, training: Training, layers: int) ->
     controls = [Controls(a, p) for a, p in zip(*training.parameters, strict=True)]
     times = (np.arange(1, layers) / layers).tolist()
     field = Schedule.piecewise([_head(control) for control in controls], times)
-    run = gaussian_layers(start, field, depth=layers, step=1.0 / layers)
+    run = flow(start, field, 1.0, stepper=Layers(1.0 / layers), frames=layers + 1)
     speeds = [
         sum(jnp.sum(part**2) for part in _velocity(control, frame.mean, frame.factor))
         for control, frame in zip(controls, run.frames, strict=False)

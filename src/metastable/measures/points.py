@@ -78,6 +78,28 @@ class Points(Measure):
         self.on_sphere = bool(on_sphere)
         self.massless = not is_traced(weights) and bool(np.any(np.asarray(weights) == 0))
 
+    @classmethod
+    def unchecked(
+        cls,
+        points: Any,
+        weights: Any,
+        times: Any = None,
+        *,
+        on_sphere: bool = True,
+        massless: bool | None = None,
+    ) -> Points:
+        """Arrays that are known to be right, kept as they are.
+
+        The checks of the constructor would compile anew for every number of tokens, and its weights
+        are normalised. `massless` says whether some weight is 0; None looks.
+        """
+        massless = bool((weights == 0).any()) if massless is None else massless
+        fresh = object.__new__(cls)
+        parts = dict(points=points, weights=weights, times=times)
+        for name, value in (parts | dict(on_sphere=on_sphere, massless=massless)).items():
+            object.__setattr__(fresh, name, value)
+        return fresh
+
     @property
     def count(self) -> int:
         """Number of tokens."""
@@ -108,11 +130,15 @@ class Points(Measure):
 
     def directions(self) -> Points:
         """Tokens pushed to the sphere by x ↦ x/‖x‖."""
-        return _set_geometry(self.at(retract(self.points)), on_sphere=True)
+        return self._moved(retract(self.points), on_sphere=True)
 
     def euclidean(self) -> Points:
         """The same tokens, free to move in R^d."""
-        return _set_geometry(self, on_sphere=False)
+        return self._moved(self.points, on_sphere=False)
+
+    def _moved(self, points: Any, *, on_sphere: bool) -> Points:
+        same = dict(on_sphere=on_sphere, massless=self.massless)
+        return Points.unchecked(points, self.weights, self.times, **same)
 
     @classmethod
     def to_variables(cls, frames: Sequence[Points | None]) -> Variables:
@@ -157,14 +183,6 @@ class Points(Measure):
             f"mass {low:.3g} each" if np.isclose(low, high) else f"masses {low:.3g} to {high:.3g}"
         )
         return f"Points({self.count} tokens {where}, {masses})"
-
-
-def _set_geometry(measure: Points, *, on_sphere: bool) -> Points:
-    fresh = object.__new__(Points)
-    for name in ("points", "weights", "times", "massless"):
-        object.__setattr__(fresh, name, getattr(measure, name))
-    object.__setattr__(fresh, "on_sphere", on_sphere)
-    return fresh
 
 
 def _check_unit(points: Array) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from metastable.core import checks
 from metastable.core.numerics import jnp
 from metastable.fields import Field
-from metastable.flows.meanfield import mean_field
+from metastable.flows.solvers.mean_field import mean_field
 from metastable.geometry.maxima import find_maxima
 from metastable.measures import Density, Points
 from metastable.measures.spectral import basis_for

@@ -24,9 +24,12 @@ class AdaptiveSpec(Model):
     max_steps: Count = 100_000
 
 
-class EulerSpec(Model):
-    kind: Literal["euler"]
+class FixedSpec(Model):
+    """Equal steps of an explicit Runge–Kutta method."""
+
+    kind: Literal["fixed"]
     step: Positive
+    solver: Literal["euler", "heun", "bosh3", "tsit5", "dopri5", "dopri8"] = "tsit5"
 
 
 class LayersSpec(Model):
@@ -34,6 +37,7 @@ class LayersSpec(Model):
 
     kind: Literal["layers"]
     step: Positive = 1.0
+    residual: bool = True
 
 
 class GeodesicSpec(Model):
@@ -46,8 +50,7 @@ class MergingSpec(Model):
 
     kind: Literal["merging"]
     radius: Positive | None = None
-    rtol: Positive = 1e-9
-    atol: Positive = 1e-9
+    stepper: AdaptiveSpec = AdaptiveSpec()
 
 
 class HardmaxSpec(Model):
@@ -57,29 +60,39 @@ class HardmaxSpec(Model):
     radius: Positive = 1e-6
 
 
+class ResolutionSpec(Model):
+    """Harmonics of a density: how many at first, how many at most, and when to double them.
+
+    `handover` is a number of tokens with which an unresolved run goes on.
+    """
+
+    kind: Literal["resolution"]
+    least: Count = 32
+    most: Count | None = None
+    tail: Positive = 1e-11
+    handover: Several | None = None
+    stepper: AdaptiveSpec | None = None
+
+
 Stepper = Annotated[
-    AdaptiveSpec | EulerSpec | LayersSpec | GeodesicSpec | MergingSpec | HardmaxSpec,
+    AdaptiveSpec
+    | FixedSpec
+    | LayersSpec
+    | GeodesicSpec
+    | MergingSpec
+    | HardmaxSpec
+    | ResolutionSpec,
     Field(discriminator="kind"),
 ]
 
 
-class ResolutionSpec(Model):
-    """Harmonics of a density: how many at first, how many at most, and when to double them."""
-
-    least: Count = 32
-    most: Count | None = None
-    tail: Positive = 1e-11
-
-
 class Flow(Model):
-    """`resolution` and `handover` (a number of tokens) are for densities."""
+    """How to move, in the words of `flow`; the steppers are those of Python."""
 
     horizon: Positive | Literal["end"] = 20.0
     frames: Several = 101
     seed: Seed = 0
     stepper: Stepper | None = None
-    resolution: ResolutionSpec | None = None
-    handover: Several | None = None
     sum: Literal["auto", "dense"] = "auto"
     check: bool = False
 

@@ -25,7 +25,7 @@ from metastable.spec.measures import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
 from metastable.sweep.spec import experiment_with
 
-__all__ = ["BATCH", "Result", "compute", "moves_together"]
+__all__ = ["BATCH", "Result", "compute", "experiment_of", "moves_together"]
 
 BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
 # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
@@ -44,7 +44,7 @@ class Result:
 
 def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Result]:
     """Compute cells that share compiled code; a cell that fails takes no other with it."""
-    experiments = [_seeded(recipe, cell) for cell in cells]
+    experiments = [experiment_of(recipe, cell) for cell in cells]
     runs: Sequence[Trajectory | None] = [None] * len(cells)
     if moves_together(recipe, experiments[0]):
         runs = _run_batch(experiments)
@@ -58,7 +58,7 @@ def moves_together(recipe: Recipe, experiment: Experiment) -> bool:
     return (
         recipe.samples == 1
         and isinstance(how.stepper, AdaptiveSpec | None)
-        and (how.resolution, how.handover, how.check) == (None, None, False)
+        and not how.check
         and tokens * (tokens + dim) <= SMALL
         and _is_plain(experiment)
     )
@@ -69,7 +69,7 @@ def _is_plain(experiment: Experiment) -> bool:
     return getattr(experiment.field, "kind", "") in ("self_attention", "multi_head")
 
 
-def _seeded(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
+def experiment_of(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
     """The experiment of a cell; its seeds are the cell's, where no axis sets them."""
     seed = (cell.seed + sample * 0x9E3779B97F4A7C15) % 2**63  # neighbours of a seed stay apart
     measure = experiment_with(recipe.base, cell.overrides).measure
@@ -99,7 +99,7 @@ def _observe(
     total: dict[str, Any] = {}
     for sample in range(recipe.samples):
         if run is None:
-            how = experiment if recipe.samples == 1 else _seeded(recipe, cell, sample)
+            how = experiment if recipe.samples == 1 else experiment_of(recipe, cell, sample)
             run = run_experiment(how, progress=False)
         if run.outcome.name == "interrupted":
             raise KeyboardInterrupt

@@ -11,7 +11,7 @@ import numpy as np
 from metastable.core import checks
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
-from metastable.flows.gaussian_layers import gaussian_layers
+from metastable.flows import Layers, flow
 from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur
@@ -189,11 +189,11 @@ def _exact(
     kept: Sequence[int],
     progress: bool | None,
 ) -> Track:
-    run = gaussian_layers(
+    run = flow(
         measure,
         layer.field,
-        setting.layers,
-        setting.step,
+        setting.layers * setting.step,
+        stepper=Layers(setting.step),
         frames=len(kept),
         progress=progress,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.progress import Bar
-from metastable.flows.gaussian_layers import layer_map
+from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.measures import Points
 from metastable.theory.gaussian import SampleError, effective_tokens, logit_variance, sample_error
 from metastable.trials.draws import RandomLayer, draw_layer

@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.core.figure import Axis, Lines, Map, Series, Strip, time_axis
 from metastable.flows import Trajectory
-from metastable.flows.meanfield import mean_field
+from metastable.flows.solvers.mean_field import mean_field
 from metastable.geometry.harmonics import values_on_circle
 from metastable.measures import Density, Points
 from metastable.measures.spectral.zonal import polynomials

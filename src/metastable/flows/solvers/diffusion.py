@@ -11,8 +11,8 @@ from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
-from metastable.flows.segments import Job, Segment
-from metastable.flows.steppers import check_steps
+from metastable.flows.solvers.segments import Job, Segment
+from metastable.flows.solvers.steps import check_steps
 from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
 

@@ -1,66 +1,38 @@
-"""Tokens in continuous depth."""
+"""Tokens in continuous depth, with noise or without."""
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
 from typing import Any
 
 import diffrax
 import equinox as eqx
-import numpy as np
 from jaxtyping import Array
 
 from metastable.core import checks
 from metastable.core.numerics import is_traced, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
-from metastable.fields.sums import Sum, check_sum, choose_sum
-from metastable.flows.diffusion import Diffusive
-from metastable.flows.segments import Job, Segment, drive
-from metastable.flows.staircase import Merge, staircase
-from metastable.flows.steppers import (
-    Adaptive,
-    Fixed,
-    Geodesic,
-    Retracted,
-    check_steps,
-    evaluations_per_step,
-)
-from metastable.flows.trajectory import Trajectory
+from metastable.fields.sums import Sum, choose_sum
+from metastable.flows.solvers.diffusion import Diffusive
+from metastable.flows.solvers.frames import frame_times
+from metastable.flows.solvers.segments import Job, Segment, TokenFlow
+from metastable.flows.solvers.solver import Choices
+from metastable.flows.solvers.steps import Retracted, check_steps, evaluations_per_step
+from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.geometry.sphere import retract
 from metastable.measures import Points
 
-__all__ = ["flow_points", "frame_times"]
+__all__ = ["Deterministic", "token_flow"]
 
 
-def flow_points(
-    measure: Points,
-    field: Field,
-    horizon: float,
-    *,
-    sum: Sum | None = None,
-    stepper: Adaptive | Fixed | Geodesic | None = None,
-    merge: Merge | None = None,
-    frames: Any = 101,
-    check: bool = False,
-    seed: int = 0,
-    progress: bool | None = None,
-    checkpoint: str | Path | None = None,
-) -> Trajectory[Points]:
+def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> TokenFlow:
     """Tokens under a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.
 
     Frames lie on the sphere to rounding. Arguments as in `metastable.flows.flow`.
     """
-    if stepper is not None:
-        steppers = (Adaptive, Fixed, Geodesic)
-        checks.instance("stepper", stepper, steppers, "Adaptive(...), Fixed(...) or Geodesic(...)")
-    checks.seed(seed)
-    if merge is not None:
-        return _merging(measure, field, horizon, merge, sum, stepper, frames, progress, checkpoint)
     checks.positive("horizon", horizon)
-    times = frame_times(frames, float(horizon))
-    sum = _sum_for(measure, field, float(horizon), stepper) if sum is None else sum
+    times, stepper = frame_times(how.frames, float(horizon)), how.stepper
+    sum = how.sum or _sum_for(measure, field, float(horizon), stepper)
     # Shapes and geometry are checked here, abstractly, before anything is allocated or compiled.
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
@@ -74,65 +46,17 @@ def flow_points(
     if noisy != isinstance(stepper, Geodesic):
         need = "Geodesic(...)" if noisy else "Adaptive(...) or Fixed(...)"
         raise ValueError(f"stepper must be {need} for this field; got {type(stepper).__name__}.")
-    if isinstance(stepper, Geodesic):
-        step = jnp.asarray(stepper.resolve(measure, field, sum))
-        job = Diffusive(measure, field, sum, step, jnp.asarray(seed), stepper.max_steps)
-    else:
-        job = Deterministic(measure, field, sum, stepper)
-    run = drive(job, times, progress, checkpoint)
-    if check:
-        ends = run.frames[0], run.frames[-1]
-        error = max(check_sum(sum, frame, field) for frame in ends)
-        run = dataclasses.replace(run, statistics={**run.statistics, "sum_error": error})
-    return run
+    if not isinstance(stepper, Geodesic):
+        return TokenFlow(Deterministic(measure, field, sum, stepper), times)
+    step = jnp.asarray(stepper.resolve(measure, field, sum))
+    job = Diffusive(measure, field, sum, step, jnp.asarray(how.seed), stepper.max_steps)
+    return TokenFlow(job, times)
 
 
 def _sum_for(measure: Points, field: Field, horizon: float, stepper: Any) -> Sum:
     """The cheapest sum whose error, gathered over the whole run, is a tenth of the stepper's."""
     wanted = stepper.atol if isinstance(stepper, Adaptive) else 1e-9
     return choose_sum(measure, field, max(0.1 * wanted / max(horizon, 1.0), 1e-13))
-
-
-def _merging(
-    measure: Points,
-    field: Field,
-    horizon: float,
-    merge: Merge,
-    sum: Sum | None,
-    stepper: Any,
-    frames: Any,
-    progress: bool | None,
-    checkpoint: Any,
-) -> Trajectory:
-    if checkpoint is not None:
-        raise ValueError("checkpoint must be left out with merge, which keeps none; got one.")
-    if stepper is not None and not isinstance(stepper, Adaptive):
-        raise ValueError(f"stepper must be Adaptive(...) with merge; got {type(stepper).__name__}.")
-    sum = choose_sum(measure, field, 1e-12) if sum is None else sum
-    return staircase(
-        measure,
-        field,
-        horizon,
-        merge=merge,
-        sum=sum,
-        stepper=stepper,
-        frames=frames,
-        progress=progress,
-    )
-
-
-def frame_times(frames: Any, horizon: float) -> np.ndarray:
-    """Frame times from a count or an array; the start and the horizon always belong."""
-    if np.ndim(frames) == 0:
-        checks.integer("frames", frames, 2, "The start and the end are frames too.")
-        checks.fits_memory(f"frames = {frames}", float(frames), "ask for fewer")
-        return np.linspace(0.0, horizon, int(frames))
-    times = np.unique(np.concatenate([[0.0], np.asarray(frames, float), [horizon]]))
-    if not np.isfinite(times).all() or times[0] < 0 or times[-1] > horizon:
-        raise ValueError(
-            f"frames must be times between 0 and the horizon {horizon:g}; got {frames}."
-        )
-    return times
 
 
 def _has_noise(field: Field) -> bool:

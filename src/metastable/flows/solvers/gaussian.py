@@ -1,8 +1,7 @@
-"""A Gaussian in continuous depth: `flow_gaussian`, which `flow` calls."""
+"""A Gaussian in continuous depth."""
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import diffrax
@@ -13,16 +12,17 @@ from jaxtyping import Array
 from metastable.core import checks
 from metastable.core.numerics import is_traced, jax, jnp
 from metastable.core.outcome import Outcome
-from metastable.core.progress import Bar
 from metastable.fields import Field
 from metastable.fields.schedule import jumps
-from metastable.flows.affine import affine_velocity
-from metastable.flows.particles import frame_times
-from metastable.flows.steppers import Adaptive, Fixed, check_steps, evaluations_per_step
+from metastable.flows.solvers.affine import affine_velocity
+from metastable.flows.solvers.frames import Frame, frame_times
+from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.solvers.steps import check_steps, evaluations_per_step
+from metastable.flows.steppers import Adaptive, Fixed
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Gaussian
 
-__all__ = ["flow_gaussian"]
+__all__ = ["GaussianFlow"]
 
 LOOKS = 24  # how many times Python looks up from the compiled solve of a run
 # A covariance that will double within this share of the time elapsed has reached its pole: what
@@ -30,16 +30,8 @@ LOOKS = 24  # how many times Python looks up from the compiled solve of a run
 NEAR = 1e-8
 
 
-def flow_gaussian(
-    measure: Gaussian,
-    field: Field,
-    horizon: float,
-    *,
-    frames: Any = 101,
-    stepper: Adaptive | Fixed | None = None,
-    progress: bool | None = None,
-) -> Trajectory[Gaussian]:
-    """Move a Gaussian by attention: the exact mean-field flow, as an ODE for mean and factor.
+class GaussianFlow(Solver):
+    """A Gaussian moved by attention: the exact mean-field flow, as an ODE for mean and factor.
 
     ṁ = c + Bm,  L̇ = BL,  Σ = LLᵀ,  with the affine velocity c + Bx of the field under N(m, Σ):
     for one softmax head ṁ = V(I + ΣA)m, Σ̇ = VΣAΣ + (VΣAΣ)ᵀ, A = βKᵀQ.
@@ -53,34 +45,89 @@ def flow_gaussian(
     of the steps. For V ≠ I there are also runs that settle, and runs that only grow, along a
     direction with xᵀAx near 0, in steps as short as 1/‖Σ‖: those end with "step_limit".
 
-    `frames` and `stepper` are as in `flow`; the default tolerance is 1e−11, relative to the size
-    of the start. Inside `jax.grad` the solve is one differentiable call.
+    The default tolerance is 1e−11, relative to the size of the start. Inside `jax.grad` the solve
+    is one differentiable call.
 
     >>> import metastable as ms
-    >>> run = flow_gaussian(Gaussian([0.0], [[1.0]]), ms.SelfAttention(beta=1.0), horizon=1.0)
+    >>> run = ms.flow(Gaussian([0.0], [[1.0]]), ms.SelfAttention(beta=1.0), horizon=1.0)
     >>> run.outcome.name, round(run.statistics["blow_up_time"], 9)
     ('blow_up', 0.5)
     """
-    checks.instance("measure", measure, Gaussian, "Gaussian(...)")
-    checks.positive("horizon", horizon)
-    stepper = _default(measure) if stepper is None else stepper
-    checks.instance("stepper", stepper, (Adaptive, Fixed), "Adaptive(...) or Fixed(...)")
-    if isinstance(stepper, Fixed):
-        check_steps(float(horizon), stepper.step, stepper.max_steps)
-    times = frame_times(frames, float(horizon))
-    checks.fits_memory(
-        f"keeping {times.size} covariances of dimension {measure.dim}",
-        2.0 * times.size * measure.factor.size,
-        "ask for fewer frames",
-    )
-    # Refusals and mismatched shapes are met here, before anything is compiled.
-    eqx.filter_eval_shape(lambda m, f: _velocity(0.0, (m.mean, m.factor), f), measure, field)
-    if is_traced(measure, field):
-        state = (measure.mean, measure.factor)
-        part = _solve(field, stepper, state, jnp.asarray(0.0), jnp.asarray(times[1:]), False)
+
+    def __init__(self, measure: Gaussian, field: Field, horizon: float, how: Choices):
+        checks.positive("horizon", horizon)
+        self.stepper: Adaptive | Fixed = how.stepper or _default(measure)
+        if isinstance(self.stepper, Fixed):
+            check_steps(float(horizon), self.stepper.step, self.stepper.max_steps)
+        self.times = frame_times(how.frames, float(horizon))
+        checks.fits_memory(
+            f"keeping {self.times.size} covariances of dimension {measure.dim}",
+            2.0 * self.times.size * measure.factor.size,
+            "ask for fewer frames",
+        )
+        # Refusals and mismatched shapes are met here, before anything is compiled.
+        eqx.filter_eval_shape(lambda m, f: _velocity(0.0, (m.mean, m.factor), f), measure, field)
+        self.measure, self.field = measure, field
+        self.kept = [Frame.at(0.0, measure)]
+
+    def start(self) -> None:
+        # Equal steps must not be cut at every look.
+        looks = 1 if isinstance(self.stepper, Fixed) else LOOKS
+        self.size = -(-(self.times.size - 1) // looks)
+        self.moving: tuple[Any, Any] = (self.measure.mean, self.measure.factor)
+        self.pole: dict[str, float] = {}
+        self.steps = self.attempts = self.parts = 0
+
+    def advance(self) -> list[Frame]:
+        first = 1 + self.parts * self.size
+        wanted = self.times[first : first + self.size]
+        # Padded to one length, so that one compilation serves all parts.
+        ts = np.concatenate([wanted, np.full(self.size - wanted.size, wanted[-1])])
+        t0 = jnp.asarray(self.kept[-1].time)
+        part = _solve(self.field, self.stepper, self.moving, t0, jnp.asarray(ts), True)
+        part = jax.tree.map(np.asarray, part)
+        self.steps, self.attempts = self.steps + int(part.steps), self.attempts + int(part.attempts)
+        self.parts += 1
+        for t, mean, factor in zip(wanted, *part.frames, strict=False):
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(np.sum(factor**2) + np.sum(mean))
+            if not finite:
+                break
+            self.kept.append(Frame.at(t, Gaussian.from_factor(mean, factor)))
+        here = self.kept[-1].time
+        if part.at_pole:
+            self.pole = {"blow_up_time": float(part.stopped + 1.0 / part.growth)}
+            self.outcome = _pole(self.pole["blow_up_time"])
+        elif part.exhausted or (self.attempts >= self.stepper.max_steps and here < self.times[-1]):
+            self.outcome = Outcome.step_limit(here, self.attempts)
+        elif len(self.kept) < first + wanted.size:
+            self.outcome = Outcome.blow_up(here)
+        elif len(self.kept) == self.times.size:
+            self.outcome = Outcome.done()
+        self.moving = part.last
+        return self.kept[first:]
+
+    @property
+    def share(self) -> float:
+        return self.kept[-1].time / float(self.times[-1])
+
+    def statistics(self) -> dict[str, Any]:
+        each = evaluations_per_step(self.stepper.solver)
+        return {
+            **self.pole,
+            "steps": self.steps,
+            "rejected": self.attempts - self.steps,
+            "evaluations": self.attempts * each + 2 * self.parts,
+            "stepper": self.stepper.name,
+        }
+
+    def traced(self) -> Trajectory:
+        ts = jnp.asarray(self.times[1:])
+        state = (self.measure.mean, self.measure.factor)
+        part = _solve(self.field, self.stepper, state, jnp.asarray(0.0), ts, False)
         kept = [Gaussian.from_factor(m, f) for m, f in zip(*part.frames, strict=True)]
-        return _trajectory(times, [measure, *kept], Outcome.done(), {}, field)
-    return _drive(measure, field, stepper, times, progress)
+        frames = (self.measure, *kept)
+        return Trajectory(self.times, frames, self.clock, Outcome.done(), {}, self.field)
 
 
 class _Part(NamedTuple):
@@ -92,64 +139,6 @@ class _Part(NamedTuple):
     growth: Array  # of the covariance where it stopped
     at_pole: Array
     exhausted: Array
-
-
-def _drive(
-    measure: Gaussian,
-    field: Field,
-    stepper: Adaptive | Fixed,
-    times: np.ndarray,
-    progress: bool | None,
-) -> Trajectory[Gaussian]:
-    began = time.perf_counter()
-    # Equal steps must not be cut at every look.
-    looks = 1 if isinstance(stepper, Fixed) else LOOKS
-    size = -(-(times.size - 1) // looks)
-    state: tuple[Any, Any] = (measure.mean, measure.factor)
-    t0 = 0.0
-    kept, outcome, statistics = [measure], Outcome.done(), {}
-    steps = attempts = parts = 0
-    with Bar("flow", progress) as bar:
-        try:
-            for start in range(1, times.size, size):
-                wanted = times[start : start + size]
-                # Padded to one length, so that one compilation serves all parts.
-                ts = np.concatenate([wanted, np.full(size - wanted.size, wanted[-1])])
-                part = _solve(field, stepper, state, jnp.asarray(t0), jnp.asarray(ts), True)
-                part = jax.tree.map(np.asarray, part)
-                steps, attempts = steps + int(part.steps), attempts + int(part.attempts)
-                parts += 1
-                for k in range(wanted.size):
-                    mean, factor = part.frames[0][k], part.frames[1][k]
-                    with np.errstate(over="ignore"):
-                        finite = np.isfinite(np.sum(factor**2) + np.sum(mean))
-                    if not finite:
-                        break
-                    kept.append(Gaussian.from_factor(mean, factor))
-                here = float(times[len(kept) - 1])
-                if part.at_pole:
-                    pole = float(part.stopped + 1.0 / part.growth)
-                    statistics["blow_up_time"] = pole
-                    outcome = _pole(pole)
-                    break
-                if part.exhausted or (attempts >= stepper.max_steps and here < times[-1]):
-                    outcome = Outcome.step_limit(here, attempts)
-                    break
-                if len(kept) < start + wanted.size:
-                    outcome = Outcome.blow_up(here)
-                    break
-                state, t0 = part.last, float(wanted[-1])
-                bar.update(t0 / times[-1])
-        except KeyboardInterrupt:
-            outcome = Outcome.interrupted(float(times[len(kept) - 1]))
-    statistics |= {
-        "steps": steps,
-        "rejected": attempts - steps,
-        "evaluations": attempts * evaluations_per_step(stepper.solver) + 2 * parts,
-        "stepper": stepper.name,
-        "seconds": time.perf_counter() - began,
-    }
-    return _trajectory(times[: len(kept)], kept, outcome, statistics, field)
 
 
 def _default(measure: Gaussian) -> Adaptive:
@@ -226,9 +215,3 @@ def _pole(t: float) -> Outcome:
         f"The covariance becomes infinite at t = {t:.9g}; the frames before are kept. Shorten the "
         "horizon below it, or change the sign of value or query.",
     )
-
-
-def _trajectory(
-    times: np.ndarray, frames: list, outcome: Outcome, statistics: dict, field: Field
-) -> Trajectory[Gaussian]:
-    return Trajectory(times, tuple(frames), field.clock or "none", outcome, statistics, field)

@@ -9,8 +9,8 @@ import equinox as eqx
 from jaxtyping import Array
 
 from metastable.core.numerics import jnp
-from metastable.flows.exponential import Courant, Exponential, imaginary_reach
-from metastable.flows.meanfield import MeanField
+from metastable.flows.solvers.exponential import Courant, Exponential, imaginary_reach
+from metastable.flows.solvers.mean_field import MeanField
 from metastable.flows.steppers import Adaptive, Fixed
 from metastable.measures.spectral import Basis
 

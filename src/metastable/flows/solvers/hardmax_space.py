@@ -1,9 +1,8 @@
-"""Tokens in R^d that each go for one other: attention at β = ∞, solved from event to event."""
+"""Hardmax attention in R^d: each token moves toward its argmax token, from event to event."""
 
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -13,69 +12,96 @@ from metastable.core.numerics import jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import Field, Rescaled
 from metastable.fields.attention import act
-from metastable.flows.album import Album
-from metastable.flows.mergers import Ledger
-from metastable.flows.trajectory import Trajectory
+from metastable.flows.mergers import Ledger, Mergers
+from metastable.flows.solvers.frames import Frame, KeptFrames
+from metastable.flows.solvers.solver import Choices, Solver
 from metastable.measures import Points
 
-__all__ = ["pursue"]
+__all__ = ["SpaceHardmax"]
 
 TERMS = 24  # of the series for a leap of at most 1: 1/24! is below rounding
 NOW = 1e-13  # a change of argmax nearer than this has come
 LOOKS = 100_000  # the most in one run
 
 
-def pursue(measure: Points, field: Field, horizon: float, frames: Any, radius: float) -> Trajectory:
-    """ż_i = λ(z_k − z_i), k = argmax_k ⟨Qz_i,Kz_k⟩; see `metastable.flows.hardmax`."""
-    began = time.perf_counter()
-    form, rate = _checked(field, measure.dim)
-    z, ledger = np.array(measure.points), Ledger(measure.weights)
-    album = Album(frames, horizon, measure)
-    target = np.argmax(z @ form @ z.T, axis=1)
-    t = epoch = 0.0
-    outcome, looks, switches = None, 0, 0
-    while outcome is None:
-        if np.array_equal(target, np.arange(len(z))):
-            outcome = Outcome("done", f"All tokens rest since t = {t:.6g}.")
-            break
-        if looks == LOOKS:
-            outcome = Outcome.step_limit(t, LOOKS)
-            break
-        looks += 1
-        switch, i, k = _next_switch(z, target, form)
-        if switch <= NOW:
-            target[i] = k
-            switches += 1
-            continue
-        arrival, guest = _next_arrival(z, target, radius)
-        stop = rate * (album.targets[0] - t) if album.targets else math.inf
+class SpaceHardmax(Solver):
+    """ż_i = λ(z_k − z_i), k = argmax_k ⟨Qz_i,Kz_k⟩; see `Hardmax`."""
+
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        self.form, self.rate = _checked(field, measure.dim)
+        self.measure, self.field, self.radius = measure, field, how.stepper.radius
+        self.frames = KeptFrames(how.frames, float(horizon), measure, how.spacing)
+
+    def start(self) -> None:
+        self.z, self.ledger = np.array(self.measure.points), Ledger(self.measure.weights)
+        self.target = np.argmax(self.z @ self.form @ self.z.T, axis=1)
+        self.t = self.epoch = 0.0
+        self.looks = self.switches = 0
+
+    @property
+    def kept(self) -> list[Frame]:
+        return self.frames.kept
+
+    @property
+    def mergers(self) -> Mergers:
+        return self.ledger.mergers()
+
+    @property
+    def share(self) -> float:
+        return len(self.ledger.rows) / max(self.measure.count - 1, 1)
+
+    def advance(self) -> list[Frame]:
+        """Move from event to event until a frame is due."""
+        while True:
+            if np.array_equal(self.target, np.arange(len(self.z))):
+                message = f"All tokens rest since t = {self.t:.6g}."
+                return self._close(Outcome("done", message))
+            if self.looks == LOOKS:
+                return self._close(Outcome.step_limit(self.t, LOOKS))
+            self.looks += 1
+            switch, i, k = _next_switch(self.z, self.target, self.form)
+            if switch <= NOW:
+                self.target[i] = k
+                self.switches += 1
+                continue
+            new = self._move(switch)
+            if self.frames.complete:
+                self.outcome = Outcome.done()
+            if new is not None:
+                return [new]
+
+    def _move(self, switch: float) -> Frame | None:
+        """Go to the next event; the frame, if one is due there."""
+        targets = self.frames.targets
+        arrival, guest = _next_arrival(self.z, self.target, self.radius)
+        stop = self.rate * (targets[0] - self.t) if targets else math.inf
         leap = min(switch, arrival, stop, 1.0)
-        z = _leap(z, target, leap)
+        self.z = _leap(self.z, self.target, leap)
         reached, merged = leap == stop, leap == arrival
-        t = album.targets[0] if reached else t + leap / rate
+        self.t = targets[0] if reached else self.t + leap / self.rate
         if merged:
-            z, target = _absorb(z, target, guest, ledger, _log(t), _log(t - epoch))
-            epoch = t
-        album.see(z, ledger.masses, _log(t), reached=reached, merged=merged)
-        if album.complete:
-            outcome = Outcome.done()
-    album.close(z, ledger.masses, _log(t), still=outcome.name == "done")
-    return Trajectory(
-        times=np.array([frame.time for frame in album.kept]),
-        frames=tuple(frame.measure for frame in album.kept),
-        clock=field.clock or "none",
-        outcome=outcome,
-        statistics={
-            "steps": looks,
-            "events": switches + len(ledger.rows),
+            waits = _log(self.t), _log(self.t - self.epoch)
+            self.z, self.target = _absorb(self.z, self.target, guest, self.ledger, *waits)
+            self.epoch = self.t
+        return self.frames.offer(*self._standing(), reached=reached, merged=merged)
+
+    def _standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        return self.z, self.ledger.masses, self.ledger.names, _log(self.t)
+
+    def end(self) -> None:
+        self._close(Outcome.interrupted(self.t))
+
+    def _close(self, outcome: Outcome) -> list[Frame]:
+        self.outcome = outcome
+        return self.frames.close(*self._standing(), still=outcome.name == "done")
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "steps": self.looks,
+            "events": self.switches + len(self.ledger.rows),
             "stepper": "events",
-            "radius": radius,
-            "seconds": time.perf_counter() - began,
-        },
-        field=field,
-        log_times=np.array([frame.log_time for frame in album.kept]),
-        mergers=ledger.mergers(),
-    )
+            "radius": self.radius,
+        }
 
 
 def _checked(field: Field, dim: int) -> tuple[np.ndarray, float]:
@@ -148,7 +174,7 @@ def _along(value: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def _next_arrival(z: np.ndarray, target: np.ndarray, radius: float) -> tuple[float, int]:
-    """When the first token comes within radius of a resting one that it goes for."""
+    """When the first token comes within radius of a resting one that it moves toward."""
     goes = (target != np.arange(len(z))) & (target[target] == target)
     gap = np.linalg.norm(z[target] - z, axis=1)
     wait = np.where(goes, np.log(np.maximum(gap / radius, 1.0)), np.inf)

@@ -13,7 +13,7 @@ from metastable.core import checks
 from metastable.core.numerics import jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import Field
-from metastable.flows.meanfield import MeanField, mean_field
+from metastable.flows.solvers.mean_field import MeanField, mean_field
 from metastable.flows.trajectory import Trajectory
 from metastable.geometry.sphere import retract
 from metastable.measures import Points

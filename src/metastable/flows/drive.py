@@ -1,0 +1,213 @@
+"""One iterator under everything that moves: saved, stopped and interrupted in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from metastable.core import checks
+from metastable.core.checkpoint import Checkpoint
+from metastable.core.numerics import is_traced
+from metastable.fields import Field
+from metastable.fields.sums import Sum, check_sum
+from metastable.flows.solvers.density import DensityFlow
+from metastable.flows.solvers.frames import Frame
+from metastable.flows.solvers.gaussian import GaussianFlow
+from metastable.flows.solvers.gaussian_layers import GaussianLayers
+from metastable.flows.solvers.hardmax_space import SpaceHardmax
+from metastable.flows.solvers.hardmax_sphere import SphereHardmax
+from metastable.flows.solvers.merging import MergingFlow
+from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.solvers.token_layers import TokenLayers
+from metastable.flows.solvers.tokens import token_flow
+from metastable.flows.steppers import (
+    Adaptive,
+    Fixed,
+    Geodesic,
+    Hardmax,
+    Layers,
+    Merging,
+    Resolution,
+    Stepper,
+)
+from metastable.flows.trajectory import Trajectory
+from metastable.measures import Density, Gaussian, Measure, Points
+
+__all__ = ["Drive", "choose_solver", "drive", "is_resumable"]
+
+SPACING = Choices().spacing
+
+
+class Drive:
+    """A run under way: iterate over it, and it moves from frame to frame.
+
+    Nothing is computed before the next frame is asked for, so that whoever watches sets the pace.
+    The start is a frame; a run that goes on from a checkpoint first gives the frames it has.
+    `trajectory()` is the run so far, at any moment. A stop request or Ctrl-C inside the solver ends
+    it as interrupted; frames that were not given out yet are dropped then.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        check: bool,
+        checkpoint: str | Path | None,
+        stopped: Callable[[], bool],
+        watch: Callable[[float], None],
+    ):
+        self.solver, self.check, self.stopped, self.watch = solver, check, stopped, watch
+        identity = None if checkpoint is None else solver.identity
+        self.saved = None if checkpoint is None else Checkpoint(checkpoint, identity)
+        self.seconds, self.started = 0.0, False
+
+    @property
+    def start(self) -> Any:
+        """The measure at time 0."""
+        return self.solver.measure
+
+    @property
+    def field(self) -> Field:
+        return self.solver.field
+
+    @property
+    def sum(self) -> Sum | None:
+        """How the mean over tokens is evaluated, where there is one."""
+        return self.solver.sum
+
+    def __iter__(self) -> Iterator[Frame]:
+        yield self.solver.kept[0]
+        self._start()
+        yield from self.solver.kept[1:]
+        while self.solver.outcome is None:
+            if self.stopped():
+                self.solver.end()
+                return
+            frames = self._advance()
+            for left, frame in zip(range(len(frames) - 1, -1, -1), frames, strict=True):
+                yield frame
+                if left and self.stopped():
+                    self.solver.drop(left)
+                    self.solver.end()
+                    return
+
+    def _start(self) -> None:
+        if self.started:
+            return
+        began, self.started = time.perf_counter(), True
+        self.solver.start()
+        if self.saved is not None:
+            self.solver.restore(self.saved.load(self.solver.state()))
+        self.seconds += time.perf_counter() - began
+
+    def _advance(self) -> Sequence[Frame]:
+        solver, began = self.solver, time.perf_counter()
+        frames: Sequence[Frame] = ()
+        try:
+            frames = solver.advance()
+            if self.saved is not None and (solver.outcome is None or solver.outcome.name == "done"):
+                self.saved.save(solver.state())
+            self.watch(solver.share)
+        except KeyboardInterrupt:
+            solver.end()
+        self.seconds += time.perf_counter() - began
+        return frames
+
+    def trajectory(self) -> Trajectory[Any]:
+        """The run so far."""
+        self._start()
+        run = self.solver.trajectory(self.seconds)
+        if not self.check:
+            return run
+        assert self.sum is not None and run.field is not None
+        error = max(check_sum(self.sum, run.frames[k], run.field) for k in (0, -1))
+        return dataclasses.replace(run, statistics={**run.statistics, "sum_error": error})
+
+
+def drive(
+    measure: Measure,
+    field: Field,
+    horizon: float,
+    *,
+    stepper: Stepper | None = None,
+    sum: Sum | None = None,
+    frames: Any = 101,
+    seed: int = 0,
+    check: bool = False,
+    checkpoint: str | Path | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    watch: Callable[[float], None] = lambda share: None,
+    spacing: float = SPACING,
+) -> Drive:
+    """A run as an iterator of `Frame(time, log_time, measure, names)`; arguments as in `flow`.
+
+    - `stopped`: asked between frames; once it says yes the run ends as interrupted.
+    - `watch`: told the share of the work that is done, after each segment.
+    - `spacing`: of the frames of runs that merge tokens, in log t, as long as they are few.
+
+    >>> import metastable as ms
+    >>> from metastable.flows import drive
+    >>> run = drive(ms.uniform(tokens=20, dim=2), ms.SelfAttention(4.0), 5.0, frames=6)
+    >>> [round(frame.time, 6) for frame in run]
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    >>> run.trajectory().outcome.name
+    'done'
+    """
+    how = Choices(stepper, sum, frames, seed, spacing)
+    solver = choose_solver(measure, field, horizon, how)
+    what = f"a flow of {type(measure).__name__}"
+    what += "" if stepper is None else f" with {type(stepper).__name__}"
+    if checkpoint is not None and not solver.resumable:
+        raise ValueError(f"checkpoint has no meaning in {what}, which keeps none; leave it out.")
+    if check and (solver.sum is None or isinstance(stepper, Merging)):
+        raise ValueError(f"check has no meaning in {what}; got {check!r}: omit it.")
+    return Drive(solver, check, checkpoint, stopped, watch)
+
+
+def is_resumable(measure: Measure, stepper: Any) -> bool:
+    """Whether such a run can keep a checkpoint."""
+    return isinstance(measure, Points) and not isinstance(stepper, Layers | Merging | Hardmax)
+
+
+def choose_solver(measure: Measure, field: Field, horizon: float, how: Choices) -> Solver:
+    """The solver for a measure and a stepper; what cannot be solved is refused."""
+    checks.instance("measure", measure, Measure, "Points(...), a Density or Gaussian(...)")
+    checks.instance("field", field, Field, "a field")
+    checks.seed(how.seed)
+    kind = next(kind for kind in SOLVERS if isinstance(measure, kind))
+    solvers, stepper = SOLVERS[kind], how.stepper
+    if stepper is not None:
+        *others, last = [f"{one.__name__}(...)" for one in solvers]
+        need = f"{', '.join(others)} or {last} for {kind.__name__}"
+        checks.instance("stepper", stepper, tuple(solvers), need)
+    if how.sum is not None and (kind is not Points or isinstance(stepper, Hardmax)):
+        what = "Hardmax" if kind is Points else kind.__name__
+        raise ValueError(f"sum has no meaning in a flow of {what}; got {how.sum!r}: omit it.")
+    return solvers[Adaptive if stepper is None else type(stepper)](measure, field, horizon, how)
+
+
+def _hardmax(measure: Points, field: Field, horizon: float, how: Choices) -> Solver:
+    if is_traced(measure, field):
+        raise ValueError("hardmax cannot be traced by jit, grad or vmap: call it with numbers.")
+    if not horizon > 0:
+        raise ValueError(f"horizon must be > 0; got {horizon}: math.inf runs to the end.")
+    what = f"hardmax of {measure.count} tokens"
+    checks.fits_memory(what, 10.0 * measure.count**2, "use fewer tokens, or Merging(...)")
+    solver = SphereHardmax if measure.on_sphere else SpaceHardmax
+    return solver(measure, field, horizon, how)
+
+
+SOLVERS: dict[Any, dict[Any, Callable[..., Solver]]] = {
+    Points: {
+        Adaptive: token_flow,
+        Fixed: token_flow,
+        Geodesic: token_flow,
+        Layers: TokenLayers,
+        Merging: MergingFlow,
+        Hardmax: _hardmax,
+    },
+    Density: {Adaptive: DensityFlow, Fixed: DensityFlow, Resolution: DensityFlow},
+    Gaussian: {Adaptive: GaussianFlow, Fixed: GaussianFlow, Layers: GaussianLayers},
+}

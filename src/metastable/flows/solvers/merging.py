@@ -1,0 +1,239 @@
+"""Tokens that merge as they collapse, from many to the one final cluster."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import numpy as np
+
+from metastable.core.numerics import is_traced, jnp
+from metastable.core.outcome import Outcome
+from metastable.fields import Field, SelfAttention
+from metastable.fields.attention import act
+from metastable.fields.sums import Sum, choose_sum
+from metastable.flows.mergers import Ledger, Mergers, log_difference
+from metastable.flows.solvers.arclength import Motion, Pace, State, advance
+from metastable.flows.solvers.collapse import find_collapsed, merge_collapsed
+from metastable.flows.solvers.frames import Frame, KeptFrames
+from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.solvers.steps import evaluations_per_step
+from metastable.flows.steppers import Adaptive, Merging
+from metastable.measures import Points
+
+__all__ = ["MergingFlow"]
+
+FEW = 512  # so few tokens are summed pair by pair
+SMALLEST = 32  # up to so many share one compilation
+FLOOR = 1e-7  # typical speed below which only the sum over pairs has digits left
+MANY_STEPS, FEW_STEPS = 5, 500  # tried between two looks at many, and at few, tokens
+
+
+class MergingFlow(Solver):
+    """A merging run: the tokens left, the clock, the mergers and frames so far; see `Merging`.
+
+    Kept frames are at least `spacing` apart in log t, but for mergers and times asked for. Each
+    call of `advance` also pauses there, and its frame shows the tokens where it paused.
+    """
+
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        stepper: Merging = how.stepper
+        self.field: SelfAttention = _checked_field(measure, field)
+        _check_horizon(horizon, self.field)
+        self.sum: Sum = how.sum or choose_sum(measure, field, 1e-12)
+        # Shapes are checked here, abstractly, before anything is allocated or compiled.
+        eqx.filter_eval_shape(lambda m, f: f.velocity(m, sum=self.sum), measure, field)
+        self.stepper = stepper.stepper
+        self.sharpness = _sharpness(self.field, measure.dim)
+        self.radius = 1e-4 / self.sharpness if stepper.radius is None else stepper.radius
+        _check_stepper(self.stepper, self.radius * self.sharpness)
+        self.measure = measure
+        self.frames = KeptFrames(how.frames, float(horizon), measure, how.spacing)
+        # A value matrix moves a single token too: such a run ends at its horizon, if it has one.
+        value = self.field.value
+        self.drifts = horizon < math.inf and value is not None and value.ndim > 0
+        self.many = measure.count > FEW
+
+    def start(self) -> None:
+        self.x = np.asarray(self.measure.points)
+        self.ledger = Ledger(np.asarray(self.measure.weights))
+        self.log_epoch = -math.inf  # the last merger; the wait since then belongs to the pace
+        self.pace = Pace(0.1 * math.sqrt(len(self.x)) / self.sharpness, False, -math.inf)
+        self.exact = False
+        self.looks = self.steps = self.attempts = self.evaluations = 0
+        self.whole = self._standing(-math.inf)  # the last whole state
+
+    @property
+    def kept(self) -> list[Frame]:
+        return self.frames.kept
+
+    @property
+    def mergers(self) -> Mergers:
+        return self.ledger.mergers()
+
+    @property
+    def log_time(self) -> float:
+        return float(np.logaddexp(self.log_epoch, self.pace.log_wait))
+
+    @property
+    def share(self) -> float:
+        return 1 - math.log(len(self.x)) / math.log(max(self.measure.count, 2))
+
+    def _standing(self, log_time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        return self.x, self.ledger.masses.copy(), self.ledger.names.copy(), log_time
+
+    def advance(self) -> list[Frame]:
+        """Move until tokens merge or a frame is due, and see to both."""
+        self.exact |= len(self.x) <= FEW
+        state = self._move()
+        speed = float(state.log_speed)
+        if not self.exact and not self._is_fast(speed):
+            self.exact = True
+            return []
+        if math.isnan(speed):
+            self._close("blow_up", "Tokens left the range of floating point after {}.")
+            return []
+        reached, merged = bool(state.reached), self._merge(state)
+        self.whole = x, masses, names, log_time = self._standing(self.log_time)
+        self.frames.offer(*self.whole, reached=reached, merged=merged)
+        if self.frames.complete:
+            self._close("done", "The run reached its horizon.")
+        elif len(self.x) == 1 and not self.drifts:
+            self._close("done", "All tokens are one since {}.", still=True)
+        elif speed == -math.inf and not merged:
+            message = "No token moves any more: at {} all speeds are rounding."
+            self._close("done", message, still=True)
+        elif self.attempts + self.looks >= self.stepper.max_steps:
+            remedy = "Raise max_steps, loosen the tolerance, or shorten the horizon."
+            self._close("step_limit", f"The solver tried {self.attempts} steps to {{}}. {remedy}")
+        if log_time == -math.inf:
+            return []
+        time = math.exp(log_time) if log_time < 709 else math.inf
+        return [Frame(time, log_time, Points.unchecked(x, masses), names)]
+
+    def _move(self) -> State:
+        count, dim = self.x.shape
+        size = SMALLEST
+        while size < count:
+            size *= 4
+        motion = Motion(
+            field=self.field,
+            weights=jnp.asarray(np.pad(self.ledger.masses, (0, size - count))),
+            sharpness=jnp.asarray(self.sharpness),
+            radius=jnp.asarray(self.radius),
+            stepper=self.stepper,
+            sum=None if self.exact else self.sum,
+        )
+        padding = np.repeat(np.eye(1, dim), size - count, axis=0)
+        # The first look comes before the first step: tokens may start in one place.
+        most = 0 if self.looks == 0 else FEW_STEPS if self.exact else MANY_STEPS
+        times = self.frames.log_target, self.frames.log_mark
+        stops = (log_difference(log_t, self.log_epoch) for log_t in times)
+        state = advance(
+            motion,
+            jnp.asarray(np.concatenate([self.x, padding])),
+            Pace(*map(jnp.asarray, self.pace)),
+            *map(jnp.asarray, (*stops, most)),
+        )
+        self.x = np.asarray(state.x)[:count]
+        self.pace = Pace(*(leaf.item() for leaf in state.pace))
+        self.looks += 1
+        self.steps += int(state.steps)
+        self.attempts += int(state.attempts)
+        self.evaluations += 1 + int(state.attempts) * evaluations_per_step(self.stepper.solver)
+        return state
+
+    def _is_fast(self, log_speed: float) -> bool:
+        """Whether the typical speed stands clear of the error of the sum; False for NaN."""
+        unit = 0.0 if self.field.normalized else self.sharpness
+        return log_speed - unit - 0.5 * math.log(len(self.x)) > math.log(FLOOR)
+
+    def _merge(self, state: State) -> bool:
+        direction = np.asarray(state.direction)[: len(self.x)]
+        label = find_collapsed(self.x, direction, self.ledger.masses, self.radius, self.looks)
+        if label.max() + 1 == len(self.x):
+            return False
+        now, wait = self.log_time, self.pace.log_wait
+        self.x = merge_collapsed(self.x, label, self.ledger, now, wait)
+        # Among few tokens the fast scale went with the merger: the next to move sets out afresh.
+        step, by_time = (0.1 / self.sharpness, False) if self.exact else self.pace[:2]
+        self.log_epoch, self.pace = now, Pace(step, by_time, -math.inf)
+        return True
+
+    def end(self) -> None:
+        self._close("interrupted", "Interrupted at {}; the frames so far are kept.")
+
+    def drop(self, count: int) -> None:
+        """Frames that were shown are not those that are kept: nothing to forget."""
+
+    def _close(self, name: str, message: str, *, still: bool = False) -> None:
+        """Close the run; `{}` in the message stands for the time."""
+        now = self.whole[-1]
+        moment = f"t = {math.exp(now):.6g}" if now < 709 else f"log t = {now:.6g}"
+        self.outcome = Outcome(name, message.format(moment))
+        self.frames.close(*self.whole, still=still)
+
+    def statistics(self) -> dict[str, Any]:
+        norms = [np.linalg.norm(frame.measure.points, axis=1) for frame in self.kept]
+        return {
+            "steps": self.steps,
+            "rejected": self.attempts - self.steps,
+            "evaluations": self.evaluations,
+            "sum": f"{self.sum.name}, then exact pairs" if self.many else "exact pairs",
+            "stepper": self.stepper.name,
+            "radius": self.radius,
+            "max_norm_drift": max(float(np.max(np.abs(norm - 1))) for norm in norms),
+        }
+
+
+def _checked_field(measure: Points, field: Field) -> SelfAttention:
+    if is_traced(measure, field):
+        raise ValueError(
+            "merging cannot be traced by jit, grad or vmap: use another stepper than Merging(...)."
+        )
+    if not isinstance(field, SelfAttention) or field.position:
+        raise ValueError(
+            f"merging needs a SelfAttention field without mask or positions; got {field!r}: use "
+            "another stepper."
+        )
+    if not measure.on_sphere:
+        raise ValueError(
+            "merging needs tokens on the sphere; got tokens in R^d: use Hardmax(...) or another "
+            "stepper."
+        )
+    if np.min(measure.weights) <= 0:
+        raise ValueError("merging needs positive weights; got a token of weight 0: drop it.")
+    return field
+
+
+def _check_horizon(horizon: float, field: SelfAttention) -> None:
+    if not horizon > 0:
+        raise ValueError(f"horizon must be > 0; got {horizon}: math.inf ends at one cluster.")
+    value = field.value
+    repels = value is not None and value.ndim == 0 and float(value) <= 0
+    if math.isinf(horizon) and repels:
+        raise ValueError(f"horizon must be finite where tokens never merge; got {field!r}.")
+
+
+def _check_stepper(stepper: Adaptive, reach: float) -> None:
+    """`reach` is the merging radius times the sharpness."""
+    solver: Any = stepper.solver
+    if not (isinstance(solver, diffrax.AbstractERK) and getattr(solver.tableau, "fsal", False)):
+        raise ValueError(
+            "stepper must hold an explicit Runge–Kutta pair that ends on its result (Dopri8, "
+            f"Dopri5, Tsit5, Bosh3); got {type(solver).__name__}."
+        )
+    if reach < 100 * (stepper.rtol + stepper.atol):
+        raise ValueError(
+            f"radius must be at least 100 (rtol + atol)/β, well above the solver's error; it is "
+            f"{reach / (stepper.rtol + stepper.atol):.3g} (rtol + atol)/β: tighten the stepper."
+        )
+
+
+def _sharpness(field: SelfAttention, dim: int) -> float:
+    """max(1, β‖QᵀK‖), the largest change of a logit per radian."""
+    identity = jnp.eye(dim)
+    form = act(field.query, identity) @ act(field.key, identity).T
+    return max(1.0, float(field.beta) * float(np.linalg.norm(form, 2)))

@@ -1,0 +1,120 @@
+"""Tokens in discrete depth: the transformer as it is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from metastable.core import checks
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.core.outcome import Outcome
+from metastable.fields import Field
+from metastable.fields.field import Places
+from metastable.fields.noise import diffusion
+from metastable.fields.sums import Dense, Sum
+from metastable.flows.solvers.frames import Frame
+from metastable.flows.solvers.segments import count_whole
+from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.steppers import Layers
+from metastable.flows.trajectory import Trajectory
+from metastable.geometry.sphere import retract
+from metastable.measures import Points
+
+__all__ = ["TokenLayers", "kept_layers"]
+
+
+def kept_layers(depth: int, frames: Any, size: float, what: str) -> int:
+    """The stride from one kept layer to the next; at most `frames` are kept, of `size` numbers."""
+    kept = min(checks.integer("frames", frames, 2), depth + 1)
+    checks.fits_memory(f"keeping {kept} {what}", kept * size, "pass frames=... to keep fewer")
+    return -(-depth // (kept - 1))
+
+
+class TokenLayers(Solver):
+    """x ← N(x + ε A(x)), all layers in one compiled call; see `Layers`."""
+
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        stepper: Layers = how.stepper
+        self.measure, self.field, self.stepper = measure, field, stepper
+        self.depth = stepper.depth(horizon)
+        if stepper.truncated:
+            raise ValueError("truncated must be False for tokens; got True: it is for a Gaussian.")
+        if is_traced(diffusion(field)) or float(diffusion(field)) > 0:
+            raise ValueError("layers cannot carry noise; this field has some: use Geodesic(...).")
+        self.sum: Sum = Dense() if how.sum is None else how.sum
+        eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=self.sum), measure, field)
+        what = f"layers of {measure.count} tokens in dimension {measure.dim}"
+        self.stride = kept_layers(self.depth, how.frames, 2.0 * measure.points.size, what)
+
+        self.kept = [Frame.at(0.0, measure)]
+
+    def start(self) -> None:
+        """Nothing: all is done in one call."""
+
+    @property
+    def share(self) -> float:
+        return self.kept[-1].time / (self.depth * self.stepper.step)
+
+    @property
+    def layers(self) -> np.ndarray:
+        """The layers that are kept."""
+        return np.minimum(np.arange(0, self.depth + self.stride, self.stride), self.depth)
+
+    def advance(self) -> list[Frame]:
+        states = self._states()
+        reached = count_whole(np.asarray(states), self.measure.on_sphere)
+        times = self.layers[:reached] * float(self.stepper.step)
+        pairs = zip(times, states[:reached], strict=True)
+        self.kept = [Frame.at(t, self.measure.at(state)) for t, state in pairs]
+        whole = reached == self.layers.size
+        self.outcome = Outcome.done() if whole else Outcome.blow_up(self.kept[-1].time)
+        return self.kept[1:]
+
+    def traced(self) -> Trajectory:
+        frames = tuple(self.measure.at(state) for state in self._states())
+        times = self.layers * float(self.stepper.step)
+        return Trajectory(times, frames, self.clock, Outcome.done(), {}, self.field)
+
+    def _states(self) -> Array:
+        how = self.stepper
+        parts = self.measure, self.field, self.sum, how.step, self.depth, self.stride
+        return _apply(*parts, how.residual)
+
+    def statistics(self) -> dict[str, Any]:
+        done = round(self.kept[-1].time / self.stepper.step)
+        norms = (np.linalg.norm(frame.measure.points, axis=-1) for frame in self.kept)
+        held = self.measure.on_sphere
+        return {
+            "steps": done,
+            "evaluations": done,
+            "sum": self.sum.name,
+            "stepper": self.stepper.name,
+            "max_norm_drift": max(float(np.max(np.abs(n - 1))) for n in norms) if held else None,
+        }
+
+
+@eqx.filter_jit
+def _apply(
+    measure: Points, field: Field, sum: Sum, step: Any, depth: int, stride: int, residual: bool
+) -> Float[Array, "frame n d"]:
+    """The state before the first layer and after every `stride` layers, and after the last."""
+
+    def layer(x, k):
+        tokens = measure.at(x)
+        here = Places(x, tokens.positions, own=True)
+        # A hair past kε, so that rounding cannot leave a layer on the wrong side of a switch.
+        moved = step * field.drift(tokens, here, (k + 1e-9) * step, sum)
+        moved = x + moved if residual else moved
+        # The last group of layers may be short; the layers past the depth do nothing.
+        return jnp.where(k < depth, retract(moved) if measure.on_sphere else moved, x), None
+
+    @jax.checkpoint
+    def group(x, first):
+        x, _ = jax.lax.scan(layer, x, first + jnp.arange(stride))
+        return x, x
+
+    _, states = jax.lax.scan(group, measure.points, jnp.arange(0, depth, stride))
+    return jnp.concatenate([measure.points[None], states])
