@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 import optax
 
-from metastable.learn.lesson import Curves
-from metastable.learn.matrices import Epochs, gauge_error, matrix_loss
-from metastable.learn.scalar import descend, gradient_descent, newton, scalar_loss
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss
+from metastable.learn.gaussian.scalar import descend, gradient_descent, newton, scalar_loss
+from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
     random_covariances,
     random_matrices,
     split,
     teach,
 )
+from metastable.learn.lesson import Curves
 from metastable.learn.training import Gradient, train
 from metastable.report import save_figure
 from metastable.report.learning import draw_curves

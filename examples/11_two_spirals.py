@@ -18,9 +18,9 @@ import numpy as np
 import optax
 
 from metastable.core.numerics import jnp
-from metastable.learn.datasets import draw_spirals
 from metastable.learn.lesson import Frames
-from metastable.learn.neural_ode import (
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import (
     Continuous,
     Layers,
     classification_loss,

@@ -15,7 +15,7 @@ SOURCE = Path(ms.__file__).parent
 # Each package may import itself and what stands before it. Lazy imports, imports by string and
 # modules named in strings count like any other.
 PATH = (
-    "core geometry spec measures fields flows observe comparison learn trials sweep models audit "
+    "core geometry spec measures fields flows observe comparison learn sweep models audit "
     "results report reproduce explorer cli"
 ).split()
 RANK = {name: rank for rank, name in enumerate(PATH)}

@@ -7,8 +7,8 @@ from scipy.integrate import solve_ivp
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
-from metastable.learn.neural_ode import Continuous, Layers, initial_classifier, trace
-from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.neural.ode import Continuous, Layers, initial_classifier, trace
+from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import Network
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry

@@ -9,7 +9,7 @@ import numpy as np
 
 from metastable.core.figure import Film
 from metastable.core.verdict import judge
-from metastable.learn.neural_lessons import learn_classes
+from metastable.learn.neural.classification import learn_classes
 from metastable.learn.spec import Classification, Descent, Network, Spirals
 from metastable.report.learning import draw_curves
 from metastable.report.lesson_pictures import draw_frames, film_frames

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import learn_depth
-from metastable.learn.teacher import TruncatedLayer
+from metastable.learn.gaussian.experiments import learn_depth
+from metastable.learn.gaussian.teacher import TruncatedLayer
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.depth import loss_and_slope
-from metastable.learn.lessons import learn_depth
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.depth import loss_and_slope
+from metastable.learn.gaussian.experiments import learn_depth
+from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
     random_covariances,
     random_matrices,

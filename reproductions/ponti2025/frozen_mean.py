@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
-from metastable.trials.draws import draw_layer
 
 from ._moments import sample_moments
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED
-from metastable.learn.matrices import residuals
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.experiments import PUBLISHED
+from metastable.learn.gaussian.matrices import residuals
+from metastable.learn.gaussian.teacher import (
     Dataset,
     Layer,
     Matrices,

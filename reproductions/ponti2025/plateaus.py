@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from metastable.learn.landscape import stand
-from metastable.learn.lessons import PUBLISHED, learn_matrices
-from metastable.learn.matrices import matrix_loss
-from metastable.learn.teacher import random_covariances, random_matrices, teach
+from metastable.learn.gaussian.experiments import PUBLISHED, learn_matrices
+from metastable.learn.gaussian.landscape import stand
+from metastable.learn.gaussian.matrices import matrix_loss
+from metastable.learn.gaussian.teacher import random_covariances, random_matrices, teach
 from metastable.report.learning import draw_curves
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry

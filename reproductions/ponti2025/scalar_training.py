@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED, learn_beta
+from metastable.learn.gaussian.experiments import PUBLISHED, learn_beta
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED, learn_matrices
+from metastable.learn.gaussian.experiments import PUBLISHED, learn_matrices
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

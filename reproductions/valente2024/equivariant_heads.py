@@ -9,14 +9,14 @@ import numpy as np
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     TARGETS,
     attend,
     best_values,
     even_share,
     head_means,
 )
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     Heads as Layer,
 )
 from metastable.report.plots import draw_lines

@@ -7,13 +7,13 @@ import pytest
 
 from metastable.core.numerics import jnp
 from metastable.fields import SelfAttention
-from metastable.learn.steering import Plant, push, steer_tokens
-from metastable.learn.steering_lesson import blobs, random_tokens
-from metastable.learn.steering_measures import (
+from metastable.learn.control.measures import (
     cloud_distance,
     meeting_bound,
     steer_measure,
 )
+from metastable.learn.control.steering import Plant, push, steer_tokens
+from metastable.learn.control.steering_experiment import blobs, random_tokens
 
 pytestmark = pytest.mark.claim
 

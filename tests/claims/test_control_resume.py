@@ -2,10 +2,10 @@
 
 import pytest
 
-from metastable.learn.clusters_on_demand import Demand, train_clusters
+from metastable.learn.control.clusters_on_demand import Demand, train_clusters
+from metastable.learn.control.steering import Plant, steer_tokens
+from metastable.learn.control.steering_experiment import learn_steering, random_tokens
 from metastable.learn.spec import Steering
-from metastable.learn.steering import Plant, steer_tokens
-from metastable.learn.steering_lesson import learn_steering, random_tokens
 from tests.learn.interruption import goes_on_with_the_same_bits
 
 pytestmark = pytest.mark.claim

@@ -11,11 +11,11 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.flows import layers
-from metastable.learn.depth import propagate, propagate_with_slope
-from metastable.learn.lessons import learn_beta, learn_depth, learn_matrices
-from metastable.learn.lessons_beyond import learn_steering, learn_tokens
-from metastable.learn.steering_gaussian import bures_wasserstein, steer
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.beyond import learn_steering, learn_tokens
+from metastable.learn.gaussian.depth import propagate, propagate_with_slope
+from metastable.learn.gaussian.experiments import learn_beta, learn_depth, learn_matrices
+from metastable.learn.gaussian.steering import bures_wasserstein, steer
+from metastable.learn.gaussian.teacher import (
     ExactLayer,
     TruncatedLayer,
     random_covariances,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metastable.learn.lessons import learn_matrices
+from metastable.learn.gaussian.experiments import learn_matrices
 
 pytestmark = pytest.mark.claim
 

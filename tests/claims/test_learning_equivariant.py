@@ -7,7 +7,7 @@ import pytest
 
 from metastable.core.numerics import jax
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import TARGETS, even_share, learn_equivariant
+from metastable.learn.neural.equivariant import TARGETS, even_share, learn_equivariant
 from metastable.learn.spec import Equivariant
 
 pytestmark = pytest.mark.claim

@@ -10,8 +10,8 @@ import pytest
 
 from metastable.core.numerics import jnp
 from metastable.learn.build import run_lesson
-from metastable.learn.datasets import draw_spirals
-from metastable.learn.neural_ode import Continuous, classification_loss, initial_classifier
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import Continuous, classification_loss, initial_classifier
 from metastable.learn.spec import Network, load_lesson
 from tests.learn.differences import check_gradient
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.clusters_on_demand import (
+from metastable.learn.control.clusters import chosen_beta
+from metastable.learn.control.clusters_on_demand import (
     Demand,
     count_clusters,
     miss,
@@ -12,7 +13,6 @@ from metastable.learn.clusters_on_demand import (
     wanted_loss,
 )
 from metastable.measures import uniform
-from metastable.trials.clusters import chosen_beta
 from tests.learn.interruption import slope_error
 
 

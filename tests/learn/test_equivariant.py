@@ -7,7 +7,7 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     TARGETS,
     Fits,
     Heads,

@@ -7,14 +7,14 @@ import optax
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.landscape import stand
-from metastable.learn.matrices import (
+from metastable.learn.gaussian.landscape import stand
+from metastable.learn.gaussian.matrices import (
     Epochs,
     gauge_error,
     matrix_loss,
     residuals,
 )
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.teacher import (
     Dataset,
     ExactLayer,
     Matrices,

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.datasets import draw_spirals
-from metastable.learn.neural_ode import (
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import (
     Continuous,
     Layers,
     Weights,
@@ -20,7 +20,7 @@ from metastable.learn.neural_ode import (
     trace,
     velocity,
 )
-from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import Network
 from tests.learn.differences import check_gradient
 

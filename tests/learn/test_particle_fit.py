@@ -6,7 +6,7 @@ import pytest
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.flows import Trajectory
-from metastable.learn.particle_fit import (
+from metastable.learn.fit.particles import (
     Family,
     Operator,
     Particles,

@@ -7,15 +7,15 @@ from scipy.stats import energy_distance as scipy_energy_distance
 
 from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
-from metastable.learn.steering import Plant, push, residuals, steer_tokens
-from metastable.learn.steering_lesson import random_tokens
-from metastable.learn.steering_measures import (
+from metastable.learn.control.measures import (
     amplification,
     energy_distance,
     measure_loss,
     meeting_bound,
     perturbed_errors,
 )
+from metastable.learn.control.steering import Plant, push, residuals, steer_tokens
+from metastable.learn.control.steering_experiment import random_tokens
 from tests.learn.interruption import slope_error
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from metastable.learn.steering_gaussian import bures_wasserstein, steer
+from metastable.learn.gaussian.steering import bures_wasserstein, steer
 from metastable.measures.gaussian import Gaussian
 
 

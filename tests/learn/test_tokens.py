@@ -8,9 +8,9 @@ import pytest
 
 from metastable.fields import SelfAttention
 from metastable.flows import layers
-from metastable.learn.matrices import gauge_error
-from metastable.learn.teacher import Matrices, random_covariances, random_matrices
-from metastable.learn.tokens import (
+from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.teacher import Matrices, random_covariances, random_matrices
+from metastable.learn.gaussian.tokens import (
     attend,
     prompt_pairs,
     sample_covariances,

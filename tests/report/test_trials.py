@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from metastable.cli.gaussian import app
+from metastable.comparison.random_matrices import SETTINGS, Iteration, Track
 from metastable.core.outcome import Outcome
 from metastable.report.gaussians import draw_iteration
-from metastable.trials import SETTINGS, Iteration, Track
 
 
 def call(*words):

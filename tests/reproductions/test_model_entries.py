@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from metastable.learn import equivariant
+from metastable.learn.neural import equivariant
 from reproductions.valente2024 import equivariant_heads, layer_similarities
 
 torch = pytest.importorskip("torch")

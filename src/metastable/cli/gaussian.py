@@ -36,8 +36,8 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """The closed form of one layer against samples: by its affine map, and by softmax attention."""
-    from metastable.trials import judge_verification
-    from metastable.trials import verify as measure
+    from metastable.comparison.random_matrices import judge_verification
+    from metastable.comparison.random_matrices import verify as measure
 
     _check_new(out)
     found = measure(dim, keys, samples, repeats, seed, calm_samples=calm_samples)
@@ -63,8 +63,8 @@ def iterate(
     debug: Debug = False,
 ) -> None:
     """Layer after layer: as first published, with the exact layer beside it."""
-    from metastable.trials import SETTINGS, judge_iterations
-    from metastable.trials import iterate as run
+    from metastable.comparison.random_matrices import SETTINGS, judge_iterations
+    from metastable.comparison.random_matrices import iterate as run
 
     if list_:
         for name, setting in SETTINGS.items():
@@ -113,8 +113,8 @@ def spectra(
     if matrix:
         _fit(matrix, out, as_json)
         return
-    from metastable.trials import ENSEMBLES, judge_spectra
-    from metastable.trials import spectra as draw
+    from metastable.comparison.random_matrices import ENSEMBLES, judge_spectra
+    from metastable.comparison.random_matrices import spectra as draw
 
     if list_:
         for name, ensemble in ENSEMBLES.items():

@@ -60,10 +60,10 @@ def learn(
     The defaults are those of the published experiments. With --out the same command run again goes
     on where it was cut short.
     """
-    from metastable.learn import lessons, lessons_beyond
-    from metastable.learn.teacher import ExactLayer, TruncatedLayer
+    from metastable.learn.gaussian import beyond, experiments
+    from metastable.learn.gaussian.teacher import ExactLayer, TruncatedLayer
 
-    run = getattr(lessons, f"learn_{what}", getattr(lessons_beyond, f"learn_{what}", None))
+    run = getattr(experiments, f"learn_{what}", getattr(beyond, f"learn_{what}", None))
     if run is None:
         raise ValueError(f"what must be {WHAT}; got {what!r}: choose one.")
     known = inspect.signature(run).parameters

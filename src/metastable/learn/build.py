@@ -13,12 +13,12 @@ __all__ = ["run_lesson"]
 # kind → module and function in it, called as function(spec, folder). Imported on first use: most
 # lessons need packages that the others do not, and some hear theory or a real model.
 _LESSONS = {
-    "classification": ("learn.neural_lessons", "learn_classes"),
-    "deep_limit": ("learn.neural_lessons", "learn_deep_limit"),
-    "equivariant": ("learn.equivariant", "learn_equivariant"),
-    "steering": ("learn.steering_lesson", "learn_steering"),
-    "feedforward": ("trials.feedforward", "learn_feedforward"),
-    "clusters": ("trials.clusters", "learn_clusters"),
+    "classification": ("learn.neural.classification", "learn_classes"),
+    "deep_limit": ("learn.neural.classification", "learn_deep_limit"),
+    "equivariant": ("learn.neural.equivariant", "learn_equivariant"),
+    "steering": ("learn.control.steering_experiment", "learn_steering"),
+    "feedforward": ("learn.control.feedforward", "learn_feedforward"),
+    "clusters": ("learn.control.clusters", "learn_clusters"),
     "particle_fit": ("models.particles", "learn_particles"),
 }
 

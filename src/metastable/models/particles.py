@@ -12,8 +12,7 @@ import numpy as np
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.learn.cut import Cut, unless_cut
-from metastable.learn.lesson import Curves, Lesson
-from metastable.learn.particle_fit import (
+from metastable.learn.fit.particles import (
     Family,
     Particles,
     States,
@@ -25,6 +24,7 @@ from metastable.learn.particle_fit import (
     squared_errors,
     stack_states,
 )
+from metastable.learn.lesson import Curves, Lesson
 from metastable.models.capture import capture
 from metastable.models.folder import load
 

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from metastable.comparison.random_matrices import Iteration, Spectrum, Track, Verification
 from metastable.report.style import CATEGORIES, INK, OTHER, legend, new_figure
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
-from metastable.trials import Iteration, Spectrum, Track, Verification
 
 __all__ = [
     "draw_attention_errors",

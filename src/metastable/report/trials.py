@@ -10,6 +10,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from metastable.comparison.random_matrices import (
+    Iteration,
+    Spectrum,
+    Verification,
+    judge_iterations,
+    judge_spectra,
+    judge_verification,
+)
 from metastable.core.verdict import Comparison
 from metastable.report.gaussians import (
     draw_attention_errors,
@@ -23,14 +31,6 @@ from metastable.report.gaussians import (
 from metastable.report.page import Block, Picture, Section, Table, rows_table, write_page
 from metastable.report.svg import save_figure
 from metastable.theory.fits import MatrixFit
-from metastable.trials import (
-    Iteration,
-    Spectrum,
-    Verification,
-    judge_iterations,
-    judge_spectra,
-    judge_verification,
-)
 
 __all__ = ["report_fit", "report_iterations", "report_spectra", "report_verification"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import RandomLayer, draw_layer
 from metastable.core import checks
 from metastable.core.progress import Bar
 from metastable.flows.gaussian_layers import layer_map
 from metastable.measures import Points
 from metastable.theory.gaussian import SampleError, effective_tokens, logit_variance, sample_error
-from metastable.trials.draws import RandomLayer, draw_layer
 
 __all__ = ["Errors", "Series", "Verification", "verify"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.learn.teacher import Dataset, Matrices
+from metastable.learn.gaussian.teacher import Dataset, Matrices
 
 __all__ = ["attend", "prompt_pairs", "sample_covariances", "token_loss", "token_residuals"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.teacher import Dataset, Layer, Matrices
+from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices
 
 __all__ = ["loss_and_slope", "propagate", "propagate_with_slope"]
 

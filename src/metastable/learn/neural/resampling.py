@@ -11,7 +11,7 @@ from typing import Any
 from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.neural_ode import Continuous, Weights, velocity
+from metastable.learn.neural.ode import Continuous, Weights, velocity
 
 __all__ = ["average_and_spread", "resampled_layers", "split_neurons"]
 

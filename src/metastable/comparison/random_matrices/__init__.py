@@ -4,10 +4,20 @@ A trial draws random matrices, asks a closed form and a simulation, and returns 
 distance. Like `comparison/` it hears theory and flows, so it cannot live in either.
 """
 
-from metastable.trials.iteration import SETTINGS, Iteration, Setting, Track, iterate
-from metastable.trials.spectra import ENSEMBLES, Ensemble, Spectrum, spectra
-from metastable.trials.verdicts import judge_iterations, judge_spectra, judge_verification
-from metastable.trials.verification import Errors, Series, Verification, verify
+from metastable.comparison.random_matrices.iteration import (
+    SETTINGS,
+    Iteration,
+    Setting,
+    Track,
+    iterate,
+)
+from metastable.comparison.random_matrices.spectra import ENSEMBLES, Ensemble, Spectrum, spectra
+from metastable.comparison.random_matrices.verdicts import (
+    judge_iterations,
+    judge_spectra,
+    judge_verification,
+)
+from metastable.comparison.random_matrices.verification import Errors, Series, Verification, verify
 
 __all__ = [
     "ENSEMBLES",

@@ -18,8 +18,8 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.learn.depth import loss_and_slope, propagate
-from metastable.learn.teacher import Dataset, Layer, Matrices, TruncatedLayer
+from metastable.learn.gaussian.depth import loss_and_slope, propagate
+from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices, TruncatedLayer
 
 __all__ = [
     "Path",

@@ -14,7 +14,7 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.geometry.sphere import retract, uniform_points
-from metastable.learn.feedforward_map import well_layer
+from metastable.learn.control.wells import well_layer
 from metastable.learn.training import Gradient, Training, train
 from metastable.measures import Points
 from metastable.observe import kernel_modes

@@ -11,16 +11,16 @@ import numpy as np
 from metastable.core.numerics import jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import SelfAttention
-from metastable.learn.cut import Cut, unless_cut
-from metastable.learn.lesson import Curves, Lesson
-from metastable.learn.steering import Plant, Steered, push, steer_tokens
-from metastable.learn.steering_measures import (
+from metastable.learn.control.measures import (
     amplification,
     cloud_distance,
     meeting_bound,
     perturbed_errors,
     steer_measure,
 )
+from metastable.learn.control.steering import Plant, Steered, push, steer_tokens
+from metastable.learn.cut import Cut, unless_cut
+from metastable.learn.lesson import Curves, Lesson
 
 __all__ = ["learn_steering", "random_tokens"]
 

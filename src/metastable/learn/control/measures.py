@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import project, retract
-from metastable.learn.steering import Controls, Plant, Steered, push
+from metastable.learn.control.steering import Controls, Plant, Steered, push
 from metastable.learn.training import Gradient, Training, train
 
 __all__ = [

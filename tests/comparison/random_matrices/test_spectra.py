@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from metastable.trials import ENSEMBLES, judge_spectra, spectra
+from metastable.comparison.random_matrices import ENSEMBLES, judge_spectra, spectra
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import RandomLayer, draw_layer
 from metastable.core import checks
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
@@ -15,7 +16,6 @@ from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur
-from metastable.trials.draws import RandomLayer, draw_layer
 
 __all__ = ["SETTINGS", "Iteration", "Setting", "Track", "iterate"]
 

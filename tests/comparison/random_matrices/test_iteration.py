@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from metastable.comparison.random_matrices import SETTINGS, Setting, iterate, judge_iterations
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.measures import Gaussian
-from metastable.trials import SETTINGS, Setting, iterate, judge_iterations
-from metastable.trials.draws import draw_layer
 
 
 def test_tokens_follow_the_exact_layer_of_their_own_covariance():

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from metastable.core.outcome import Outcome
-from metastable.learn.clusters_on_demand import (
+from metastable.learn.control.clusters_on_demand import (
     Demand,
     Heads,
     count_clusters,

@@ -15,11 +15,10 @@ import numpy as np
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
-from metastable.learn.depth import loss_and_slope
-from metastable.learn.landscape import flattest, stand
-from metastable.learn.lesson import Curves, Lesson, at
-from metastable.learn.matrices import Epochs, gauge_error, matrix_loss, residuals
-from metastable.learn.scalar import (
+from metastable.learn.gaussian.depth import loss_and_slope
+from metastable.learn.gaussian.landscape import flattest, stand
+from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, residuals
+from metastable.learn.gaussian.scalar import (
     descend,
     gauss_newton,
     gradient_descent,
@@ -27,7 +26,7 @@ from metastable.learn.scalar import (
     scalar_loss,
     stochastic_descent,
 )
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.teacher import (
     Layer,
     TruncatedLayer,
     random_covariances,
@@ -35,6 +34,7 @@ from metastable.learn.teacher import (
     split,
     teach,
 )
+from metastable.learn.lesson import Curves, Lesson, at
 from metastable.learn.training import Gradient, LeastSquares, Training, train
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.datasets import Labelled, draw_data
 from metastable.learn.lesson import Curves, Frames, Lesson, at
-from metastable.learn.neural_ode import (
+from metastable.learn.neural.datasets import Labelled, draw_data
+from metastable.learn.neural.ode import (
     Classifier,
     Continuous,
     Layers,
@@ -21,7 +21,7 @@ from metastable.learn.neural_ode import (
     resize,
     trace,
 )
-from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import Classification, DeepLimit, Network
 from metastable.learn.training import Gradient, Training, train, whole
 from metastable.observe.neural_collapse import neural_collapse

@@ -11,18 +11,18 @@ import optax
 
 from metastable.core import checks
 from metastable.core.numerics import jax
-from metastable.learn.lesson import Curves, Lesson, at
-from metastable.learn.matrices import gauge_error
-from metastable.learn.scalar import gauss_newton, scalar_loss
-from metastable.learn.steering_gaussian import bures_wasserstein, steer
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss
+from metastable.learn.gaussian.steering import bures_wasserstein, steer
+from metastable.learn.gaussian.teacher import (
     ExactLayer,
     Matrices,
     random_covariances,
     random_matrices,
     split,
 )
-from metastable.learn.tokens import prompt_pairs, sample_covariances, token_loss
+from metastable.learn.gaussian.tokens import prompt_pairs, sample_covariances, token_loss
+from metastable.learn.lesson import Curves, Lesson, at
 from metastable.learn.training import Gradient, train
 from metastable.measures.gaussian import Gaussian
 

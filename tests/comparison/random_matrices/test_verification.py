@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
+from metastable.comparison.random_matrices import judge_verification, verify
+from metastable.comparison.random_matrices.draws import draw_layer
+from metastable.comparison.random_matrices.verification import Errors, Series
 from metastable.report.trials import report_verification
 from metastable.theory.gaussian import logit_variance, sample_error
-from metastable.trials import judge_verification, verify
-from metastable.trials.draws import draw_layer
-from metastable.trials.verification import Errors, Series
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.learn.teacher import Dataset, Layer, Matrices, TruncatedLayer
+from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices, TruncatedLayer
 from metastable.learn.training import Method
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from metastable.core.outcome import Outcome
-from metastable.learn.feedforward_map import map_feedforward, spread_of_cluster
+from metastable.learn.control.wells import map_feedforward, spread_of_cluster
 from metastable.learn.lesson import Chart, Curves, Lesson
 from metastable.theory.perturbation import (
     balanced_strength,

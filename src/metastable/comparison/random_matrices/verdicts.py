@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import draw_layer
+from metastable.comparison.random_matrices.iteration import Iteration
+from metastable.comparison.random_matrices.spectra import Spectrum
+from metastable.comparison.random_matrices.verification import Verification
 from metastable.core.verdict import (
     AGREE,
     DISAGREE,
@@ -16,10 +20,6 @@ from metastable.core.verdict import (
     not_applicable,
 )
 from metastable.theory.gaussian import longest_truncated_step
-from metastable.trials.draws import draw_layer
-from metastable.trials.iteration import Iteration
-from metastable.trials.spectra import Spectrum
-from metastable.trials.verification import Verification
 
 __all__ = ["judge_iterations", "judge_spectra", "judge_verification"]
 
