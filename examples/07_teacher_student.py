@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import optax
 
+from metastable.learn.curves import Curves
 from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss
 from metastable.learn.gaussian.scalar import descend, gradient_descent, newton, scalar_loss
 from metastable.learn.gaussian.teacher import (
@@ -26,7 +27,6 @@ from metastable.learn.gaussian.teacher import (
     split,
     teach,
 )
-from metastable.learn.lesson import Curves
 from metastable.learn.training import Gradient, train
 from metastable.report import save_figure
 from metastable.report.learning import draw_curves

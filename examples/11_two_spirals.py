@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from metastable.core.numerics import jnp
-from metastable.learn.lesson import Frames
+from metastable.learn.curves import Frames
 from metastable.learn.neural.datasets import draw_spirals
 from metastable.learn.neural.ode import (
     Continuous,

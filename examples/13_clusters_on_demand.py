@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable.learn.control.clusters_on_demand import (
+from metastable.learn.control.clusters import (
     Demand,
     count_clusters,
     success,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metastable.learn.control.clusters_on_demand import (
+from metastable.learn.control.clusters import (
     Demand,
     count_clusters,
     success,

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metastable import kinds
 from metastable.core.numerics import jnp
-from metastable.learn.build import run_lesson
 from metastable.learn.neural.datasets import draw_spirals
 from metastable.learn.neural.ode import Continuous, classification_loss, initial_classifier
-from metastable.learn.spec import Network, load_lesson
+from metastable.learn.spec import Network
 from tests.learn.differences import check_gradient
 
 pytestmark = pytest.mark.claim
@@ -21,7 +21,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "learn"
 
 
 def learn(name):
-    return run_lesson(load_lesson(EXPERIMENTS / f"{name}.toml"))
+    return kinds.run(kinds.load(EXPERIMENTS / f"{name}.toml"))
 
 
 def test_two_spirals_are_told_apart_in_two_minutes():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.control.clusters import chosen_beta
-from metastable.learn.control.clusters_on_demand import (
+from metastable.learn.control.clusters import (
     Demand,
+    chosen_beta,
     count_clusters,
     miss,
     success,

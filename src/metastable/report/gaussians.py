@@ -127,7 +127,7 @@ def draw_iteration(found: Iteration) -> Figure:
     cut = f" It has negative eigenvalues from layer {found.published.negative_at} on."
     figure.set_label(
         f"{setting.name}: d = {setting.dim}, d_k = {setting.keys}, step {setting.step:g}; "
-        f"{setting.told}. Left: as published ({found.published.title})."
+        f"{setting.description}. Left: as published ({found.published.title})."
         f"{cut if found.published.negative_at else ''} Middle: the exact layer."
     )
     return figure
@@ -169,7 +169,7 @@ def draw_spectra(found: list[Spectrum]) -> Figure:
     figure, axes = new_figure(rows, columns, size=(3.2 * columns, 2.6 * rows))
     for ax, one in zip(np.ravel(axes), found, strict=False):
         inside = one.values[~np.isin(one.values, one.outliers)]
-        _histogram(ax, inside, BLUE, one.told.split(",")[0].removesuffix("s"))
+        _histogram(ax, inside, BLUE, one.description.split(",")[0].removesuffix("s"))
         _law(ax, one.law)
         title = f"{one.name}, n = {one.sizes[-1]}"
         if one.outliers.size:

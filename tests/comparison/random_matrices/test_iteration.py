@@ -6,6 +6,7 @@ import pytest
 
 from metastable.comparison.random_matrices import SETTINGS, Setting, iterate, judge_iterations
 from metastable.comparison.random_matrices.draws import draw_layer
+from metastable.comparison.random_matrices.study import answer_iterations
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.measures import Gaussian
 
@@ -49,8 +50,9 @@ def test_truncation_goes_negative_and_the_exact_layer_does_not(negative):
     assert negative.published.eigenvalues[-1][0] < 0
     assert all(values[0] > 0 for values in negative.exact.eigenvalues)
     assert judge_iterations([negative]).agrees
-    told = json.loads(json.dumps(negative.to_dict()))
-    assert told["published"]["smallest"][-1] < 0 < told["exact"]["smallest"][-1]
+    told = json.loads(json.dumps(answer_iterations([negative]).to_json()))
+    published, exact = told["facts"]["negative"]
+    assert published["smallest"] < 0 < exact["smallest"]
 
 
 def test_divergence_gives_its_layer():

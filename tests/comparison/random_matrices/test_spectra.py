@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from metastable.comparison.random_matrices import ENSEMBLES, judge_spectra, spectra
+from metastable.comparison.random_matrices.study import answer_spectra
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,9 @@ def test_scaling_leaves_the_distance_and_moves_the_edge(found):
 
 def test_choice_and_json():
     (one,) = spectra(["fuss-catalan"], sizes=[50], seed=3)
-    told = json.loads(json.dumps(one.to_dict()))
-    assert told["law"]["name"] == "FussCatalan" and told["law"]["edges"] == [0.0, 6.75]
+    told = json.loads(json.dumps(answer_spectra([one]).to_json()))
+    (row,) = told["facts"]["Kolmogorov distances from the limit law, by size"]
+    assert row["law"] == "FussCatalan" and row["edge"] == 6.75 and one.law.edges[0] == 0.0
     with pytest.raises(ValueError, match="names must be among wigner"):
         spectra(["nothing"])
     with pytest.raises(ValueError, match="sizes"):

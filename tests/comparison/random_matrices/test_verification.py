@@ -5,8 +5,9 @@ import pytest
 
 from metastable.comparison.random_matrices import judge_verification, verify
 from metastable.comparison.random_matrices.draws import draw_layer
-from metastable.comparison.random_matrices.verification import Errors, Series
-from metastable.report.trials import report_verification
+from metastable.comparison.random_matrices.study import answer_verification
+from metastable.comparison.random_matrices.verification import Errors, ErrorSeries
+from metastable.report.learning import report_answer
 from metastable.theory.gaussian import logit_variance, sample_error
 
 
@@ -47,7 +48,7 @@ def test_the_error_of_a_slope_is_its_scatter():
             each = tuple(np.linalg.norm(means, axis=1) / 2)
             rms = float(np.sqrt(np.mean(np.square(each))))
             rows.append(Errors(n, rms, rms, each, each, expected[n]))
-        return Series("drawn", 4, 4, 1.0, 1.0, tuple(rows))
+        return ErrorSeries("drawn", 4, 4, 1.0, 1.0, tuple(rows))
 
     drawn = [series() for _ in range(400)]
     scatter = np.std([one.slope("mean") for one in drawn])
@@ -71,10 +72,11 @@ def test_attention_as_drawn_does_not(found):
 
 
 def test_result_is_json_judged_and_shown(found, tmp_path):
-    told = json.loads(json.dumps(found.to_dict()))
-    assert told["calm"]["rows"][-1]["samples"] == 4000
+    answer = answer_verification(found)
+    told = json.loads(json.dumps(answer.to_json()))
+    assert told["data"]["calm"]["samples"][-1] == 4000
     claims = [row.claim for row in judge_verification(found).rows]
     assert any("velocity" in claim for claim in claims)
     assert not any("as printed" in claim for claim in claims)  # another size than the printed one
-    page = report_verification(found, tmp_path / "new").read_text()
+    page = report_answer(answer, tmp_path / "new").read_text()
     assert page.count("<svg") == 3 and "Verdicts" in page

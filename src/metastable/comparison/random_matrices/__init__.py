@@ -1,9 +1,13 @@
-"""Theory and samples side by side: the Gaussian programme of verification, iteration and spectra.
+"""Random Gaussian layers and random matrices: a closed form and a simulation side by side.
 
-A trial draws random matrices, asks a closed form and a simulation, and returns both with their
-distance. Like `comparison/` it hears theory and flows, so it cannot live in either.
+A study draws random matrices, asks theory and samples, and gives both with their distance.
 """
 
+from metastable.comparison.random_matrices.claims import (
+    judge_iterations,
+    judge_spectra,
+    judge_verification,
+)
 from metastable.comparison.random_matrices.iteration import (
     SETTINGS,
     Iteration,
@@ -12,20 +16,20 @@ from metastable.comparison.random_matrices.iteration import (
     iterate,
 )
 from metastable.comparison.random_matrices.spectra import ENSEMBLES, Ensemble, Spectrum, spectra
-from metastable.comparison.random_matrices.verdicts import (
-    judge_iterations,
-    judge_spectra,
-    judge_verification,
+from metastable.comparison.random_matrices.verification import (
+    Errors,
+    ErrorSeries,
+    Verification,
+    verify,
 )
-from metastable.comparison.random_matrices.verification import Errors, Series, Verification, verify
 
 __all__ = [
     "ENSEMBLES",
     "SETTINGS",
     "Ensemble",
+    "ErrorSeries",
     "Errors",
     "Iteration",
-    "Series",
     "Setting",
     "Spectrum",
     "Track",

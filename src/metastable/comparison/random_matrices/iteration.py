@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Setting:
     """
 
     name: str
-    told: str
+    description: str
     dim: int
     keys: int
     layers: int
@@ -97,19 +96,6 @@ class Track:
     distance: float | None = None  # Kolmogorov distance of the last spectrum from it
     start_distance: float | None = None  # of the last spectrum from the law of the start
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "title": self.title,
-            "layers": self.layers,
-            "largest": [float(values[-1]) for values in self.eigenvalues],
-            "smallest": [float(values[0]) for values in self.eigenvalues],
-            "outcome": asdict(self.outcome),
-            "negative_at": self.negative_at,
-            "marchenko_pastur": None if self.law is None else asdict(self.law),
-            "distance": self.distance,
-            "start_distance": self.start_distance,
-        }
-
 
 @dataclass(frozen=True)
 class Iteration:
@@ -128,12 +114,6 @@ class Iteration:
     @property
     def tracks(self) -> tuple[Track, ...]:
         return tuple(t for t in (self.published, self.exact, self.sampled) if t is not None)
-
-    def to_dict(self) -> dict[str, Any]:
-        tracks = ("published", "exact", "sampled")
-        found = {name: getattr(self, name) for name in tracks}
-        told = {name: track and track.to_dict() for name, track in found.items()}
-        return {"setting": asdict(self.setting), "seed": self.seed, **told}
 
 
 def iterate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,12 @@ UNIFORM = 1 / 12  # variance of a uniform number on [0, 1]
 class Ensemble:
     """A random matrix, what is taken of it, and the law it tends to.
 
-    `draw` gives eigenvalues (or squared singular values) of a matrix of size n, `take` what `told`
-    says of them; `law` is the law at size n in that scaling, `outlier` the place of an isolated
-    value, if there is one.
+    `draw` gives eigenvalues (or squared singular values) of a matrix of size n, `take` what the
+    description says of them; `law` is the law at size n in that scaling, `outlier` the place of an
+    isolated value, if there is one.
     """
 
-    told: str
+    description: str
     draw: Callable[[int, np.random.Generator], np.ndarray]
     take: Callable[[np.ndarray, int], np.ndarray]
     law: Callable[[int], Law]
@@ -137,25 +137,13 @@ class Spectrum:
     """One ensemble at growing sizes: distances from the law, and the values of the largest."""
 
     name: str
-    told: str
+    description: str
     sizes: tuple[int, ...]
     distances: tuple[float, ...]
     values: np.ndarray
     law: Law
     outliers: np.ndarray
     outlier_expected: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "told": self.told,
-            "sizes": self.sizes,
-            "distances": self.distances,
-            "law": {"name": type(self.law).__name__, **asdict(self.law), "edges": self.law.edges},
-            "range": [float(self.values[0]), float(self.values[-1])],
-            "outliers": self.outliers.tolist(),
-            "outlier_expected": self.outlier_expected,
-        }
 
 
 def spectra(
@@ -191,7 +179,7 @@ def _spectrum(name: str, sizes: Sequence[int], matrices: Mapping[Any, Any]) -> S
     last, law = sizes[-1], one.law(sizes[-1])
     return Spectrum(
         name=name,
-        told=one.told,
+        description=one.description,
         sizes=tuple(sizes),
         distances=tuple(kolmogorov_distance(values[n], one.law(n)) for n in sizes),
         values=values[last],

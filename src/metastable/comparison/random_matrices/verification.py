@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from metastable.flows.gaussian_layers import layer_map
 from metastable.measures import Points
 from metastable.theory.gaussian import SampleError, effective_tokens, logit_variance, sample_error
 
-__all__ = ["Errors", "Series", "Verification", "verify"]
+__all__ = ["ErrorSeries", "Errors", "Verification", "verify"]
 
 QUERIES = 256  # tokens at which single velocities and attention weights are looked at
 
@@ -41,7 +40,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Series:
+class ErrorSeries:
     """Errors against N of one layer, by one way of moving its samples."""
 
     title: str
@@ -90,20 +89,9 @@ class Series:
 class Verification:
     """Three series: the affine map on samples, attention in a calm layer, attention as drawn."""
 
-    affine: Series
-    calm: Series
-    loud: Series
-
-    def to_dict(self) -> dict[str, Any]:
-        told = {}
-        for name, series in (("affine", self.affine), ("calm", self.calm), ("loud", self.loud)):
-            told[name] = asdict(series) | {
-                "slope_mean": series.slope("mean"),
-                "slope_cov": series.slope("cov"),
-            }
-        told["affine"]["inside_band"] = self.affine.covered
-        told["calm"]["slope_velocity"] = self.calm.slope("velocity")
-        return told
+    affine: ErrorSeries
+    calm: ErrorSeries
+    loud: ErrorSeries
 
 
 def verify(
@@ -169,7 +157,7 @@ def _series(
     seed: int,
     move: Move,
     spent: Callable[[float], None],
-) -> Series:
+) -> ErrorSeries:
     measure = layer.measure
     mean, factor = layer_map(measure.mean, measure.factor, layer.field)
     mean, cov = np.asarray(mean), np.asarray(factor @ factor.T)
@@ -198,7 +186,7 @@ def _series(
             }
         expected = sample_error(mean, cov, n)
         rows.append(Errors(n, _rms(means), _rms(covs), means, covs, expected, **extra))
-    return Series(
+    return ErrorSeries(
         title=title,
         dim=measure.dim,
         keys=keys,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import optax
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
@@ -17,7 +16,7 @@ from metastable.fields import SelfAttention
 from metastable.fields.field import Places
 from metastable.fields.sums import Dense
 from metastable.geometry.sphere import retract
-from metastable.learn.training import Gradient, Training, train
+from metastable.learn.training import Training, adam, train
 from metastable.measures import Points
 
 __all__ = [
@@ -193,11 +192,10 @@ def fit_particles(
         some = jax.random.choice(jax.random.fold_in(key, step), count, (min(batch, count),), False)
         return jax.tree.map(lambda leaf: leaf[some], data)
 
-    schedule = optax.cosine_decay_schedule(rate, steps, alpha=0.05)
     dim, layers = states.tokens.shape[3], states.tokens.shape[1] - 1
     return train(
         family.first(dim, layers, start, seed),
-        Gradient(lambda found, some: prediction_loss(family, found, some), optax.adam(schedule)),
+        adam(lambda found, some: prediction_loss(family, found, some), rate, steps, final=0.05),
         states,
         steps=steps,
         draw=draw,

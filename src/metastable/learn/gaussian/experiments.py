@@ -1,8 +1,6 @@
-"""The published teacher–student experiments, from data to curves.
+"""The published teacher–student experiments: β of one layer, of several, and all four matrices.
 
-The defaults are those of the published teacher–student experiments (E. Ponti's thesis, Pisa 2025,
-section 3.3). It prints neither ε nor the rate nor the number of samples everywhere: for β only
-rate·ε² can be read from its figures, about 1.1e−3, and ε = 0.1 with the rate 0.11 stands for it.
+The defaults of their specs are those of E. Ponti's thesis, Pisa 2025, section 3.3.
 """
 
 from __future__ import annotations
@@ -13,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
+from metastable.learn.curves import Curves, answer, losses
 from metastable.learn.gaussian.depth import loss_and_slope
 from metastable.learn.gaussian.landscape import flattest, stand
 from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, residuals
@@ -27,6 +27,7 @@ from metastable.learn.gaussian.scalar import (
     stochastic_descent,
 )
 from metastable.learn.gaussian.teacher import (
+    ExactLayer,
     Layer,
     TruncatedLayer,
     random_covariances,
@@ -34,103 +35,83 @@ from metastable.learn.gaussian.teacher import (
     split,
     teach,
 )
-from metastable.learn.lesson import Curves, Lesson, at
-from metastable.learn.training import Gradient, LeastSquares, Training, train
+from metastable.learn.spec import GaussianBeta, GaussianDepth, GaussianMatrices, TeacherStudent
+from metastable.learn.training import Gradient, LeastSquares, Training, adam, file_in, last, train
 
-__all__ = [
-    "OPTIMISERS",
-    "PUBLISHED",
-    "learn_beta",
-    "learn_depth",
-    "learn_matrices",
-    "optimiser_method",
-]
+__all__ = ["PUBLISHED", "learn_beta", "learn_depth", "learn_matrices", "optimizer_method"]
 
-OPTIMISERS = ("sgd", "adam", "levenberg")
 PUBLISHED = TruncatedLayer(step=0.1)
 
 
 def learn_beta(
-    layer: Layer = PUBLISHED,
-    dim: int = 164,
-    key_dim: int = 66,
-    samples: int = 300,
-    rate: float = 0.11,
-    steps: int = 80,
-    seed: int = 1,
-) -> Lesson:
-    """One layer, one unknown β* = 1: batch and stochastic gradient descent, Newton, Gauss–Newton.
-
-    With the defaults β is 0.750 after 80 steps and 0.987 after 250.
-    """
+    spec: GaussianBeta, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `GaussianBeta`. With the defaults β is 0.750 after 80 steps, 0.987 after 250."""
     began = time.perf_counter()
-    teacher = random_matrices(dim, key_dim, seed)
-    data, held = split(teach(layer, teacher, random_covariances(samples, dim, seed + 1)), seed=seed)
+    layer, steps = _layer(spec), spec.steps
+    teacher = random_matrices(spec.dim, spec.key_dim, spec.seed)
+    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 1)
+    data, held = split(teach(layer, teacher, covariances), seed=spec.seed)
     loss, validation = (scalar_loss(layer, teacher, part) for part in (data, held))
     ways = {
-        "batch gradient": gradient_descent(rate),
-        "stochastic gradient": stochastic_descent(rate, seed),
+        "batch gradient": gradient_descent(spec.rate),
+        "stochastic gradient": stochastic_descent(spec.rate, spec.seed),
         "Newton": newton(),
         "Gauss–Newton": gauss_newton(),
     }
     paths = {name: descend(loss, way, steps) for name, way in ways.items()}
-    counted = np.arange(1, steps + 1)
-    facts = _setting(layer, dim, key_dim, samples, seed) | {
-        "rate": rate,
-        "rate·ε²": rate * layer.step**2,
+    betas = {name: float(path.betas[-1]) for name, path in paths.items()}
+    facts = _setting(spec) | {
+        "rate": spec.rate,
+        "rate·ε²": spec.rate * layer.step**2,
         "steps": steps,
-        "β": {name: float(path.betas[-1]) for name, path in paths.items()},
+        "β": betas,
         "steps to 1e-12": {name: _steps_to(path.betas, 1e-12) for name, path in paths.items()},
-        "validation loss": {n: float(validation(p.betas[-1])) for n, p in paths.items()},
+        "validation loss": {name: float(validation(beta)) for name, beta in betas.items()},
         "seconds": time.perf_counter() - began,
     }
-    curves = {
+    counted = np.arange(steps + 1)
+    figures = {
         "loss": Curves(
             "iteration",
             "mean squared error (train)",
-            {name: (counted, path.losses) for name, path in paths.items()},
+            {name: (counted[1:], path.losses) for name, path in paths.items()},
             caption="Training loss of four ways to find β; the stochastic one shows the loss of "
             "the sample it drew.",
         ),
         "beta": Curves(
             "iteration",
             "|β − 1|",
-            {n: (np.arange(steps + 1), np.abs(p.betas - 1)) for n, p in paths.items()},
+            {name: (counted, np.abs(path.betas - 1)) for name, path in paths.items()},
             caption="Distance of β from the teacher's.",
         ),
     }
-    return Lesson("β of one layer", facts, curves, _done(steps))
+    reached = ", ".join(f"{beta:.6g} by {name}" for name, beta in betas.items())
+    return answer(
+        f"β of one layer, 1 in truth, after {steps} steps: {reached}.", facts, figures, _done(steps)
+    )
 
 
 def learn_depth(
-    layer: Layer = PUBLISHED,
-    depth: int = 5,
-    dim: int = 44,
-    key_dim: int = 16,
-    samples: int = 100,
-    rate: float | None = None,
-    steps: int = 3000,
-    seed: int = 1,
-) -> Lesson:
-    """`depth` equal layers, one unknown β* = 1, batch gradient descent.
-
-    The loss is steep, and differs by orders of magnitude between settings: without a `rate`, a
-    fifth of 2/L″(1) is taken and told.
-    """
+    spec: GaussianDepth, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `GaussianDepth`."""
     began = time.perf_counter()
-    teacher = random_matrices(dim, key_dim, seed)
-    covariances = random_covariances(samples, dim, seed + 1)
-    data, held = split(teach(layer, teacher, covariances, depth=depth), seed=seed)
+    layer, depth, steps = _layer(spec), spec.depth, spec.steps
+    teacher = random_matrices(spec.dim, spec.key_dim, spec.seed)
+    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 1)
+    data, held = split(teach(layer, teacher, covariances, depth=depth), seed=spec.seed)
     loss = scalar_loss(layer, teacher, data, depth)
     curvature = float(jax.hessian(loss)(jnp.asarray(1.0)))
-    rate = 0.2 * 2.0 / curvature if rate is None else rate
+    rate = 0.2 * 2.0 / curvature if spec.rate is None else spec.rate
     path = descend(loss, gradient_descent(rate), steps)
-    facts = _setting(layer, dim, key_dim, samples, seed) | {
+    beta = float(path.betas[-1])
+    facts = _setting(spec) | {
         "layers": depth,
         "rate": rate,
         "L″(1)": curvature,
         "steps": steps,
-        "β": float(path.betas[-1]),
+        "β": beta,
         "polynomials": int(loss.total.shape[0]),
         "first loss": float(path.losses[0]),
         "last loss": float(path.losses[-1]),
@@ -139,104 +120,76 @@ def learn_depth(
     }
     lines = {f"{depth} layers, ε = {layer.step:g}": (np.arange(1, steps + 1), path.losses)}
     caption = f"Batch gradient descent through {depth} layers."
-    curves = {"loss": Curves("iteration", "mean squared error (train)", lines, caption=caption)}
-    return Lesson("β of several layers", facts, curves, _done(steps))
+    figures = {"loss": Curves("iteration", "mean squared error (train)", lines, caption=caption)}
+    sentence = f"β of {depth} layers, 1 in truth, after {steps} steps of descent: {beta:.6g}."
+    return answer(sentence, facts, figures, _done(steps))
 
 
 def learn_matrices(
-    layer: Layer = PUBLISHED,
-    dim: int = 64,
-    key_dim: int = 36,
-    samples: int = 300,
-    optimiser: str = "sgd",
-    rate: float | None = None,
-    batch: int = 32,
-    epochs: int = 500,
-    seed: int = 1,
-    single: bool = False,
-    landscape: bool = False,
-    patience: int | None = None,
-    checkpoint: str | Path | None = None,
-) -> Lesson:
-    """All of W, V, Q, K from pairs of covariances, student and teacher drawn independently.
-
-    - `optimiser`: "sgd" (rate 0.1), "adam" (rate 0.01, fading out) or "levenberg"
-      (Levenberg–Marquardt on all pairs at once, where an epoch is one step).
-    - `single`: gradients in single precision, matrices in double; about twice as fast.
-    - `patience`: stop early after this many looks (a hundredth of the epochs each) without gain.
-    - `landscape`: add gradient and Hessian spectrum at the flattest part of the curve and its end.
-    """
-    if optimiser not in OPTIMISERS:
-        raise ValueError(
-            f"optimiser must be one of {', '.join(OPTIMISERS)}; got {optimiser!r}: choose one."
-        )
-    teacher, student = (random_matrices(dim, key_dim, s) for s in (seed, seed + 1))
-    covariances = random_covariances(samples, dim, seed + 2)
-    data, held = split(teach(layer, teacher, covariances), seed=seed)
-    fed = jax.tree.map(lambda x: np.asarray(x, np.float32), data) if single else data
+    spec: GaussianMatrices, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `GaussianMatrices`."""
+    layer, optimizer, epochs = _layer(spec), spec.optimizer, spec.epochs
+    teacher, student = (random_matrices(spec.dim, spec.key_dim, spec.seed + k) for k in (0, 1))
+    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 2)
+    data, held = split(teach(layer, teacher, covariances), seed=spec.seed)
+    fed = jax.tree.map(lambda x: np.asarray(x, np.float32), data) if spec.single else data
     count = len(data.inputs)
-    size = count if optimiser == "levenberg" else min(batch, count)
-    method = optimiser_method(optimiser, layer, epochs, size, count, rate)
+    size = count if optimizer == "levenberg" else min(spec.batch, count)
+    method = optimizer_method(optimizer, layer, epochs, size, count, spec.rate)
 
-    every = max(1, epochs // 100)
-
-    def run(epochs: int, file: Any = None) -> Training:
+    def run(steps: int, file: Path | None = None) -> Training:
         return train(
             student,
             method,
             fed,
-            steps=epochs,
+            steps=steps,
             validation=held,
-            every=every,
-            patience=patience,
+            every=max(1, epochs // 100),
+            patience=spec.patience,
             checkpoint=file,
-            title=f"{optimiser}, {epochs} epochs",
+            progress=progress,
+            title=f"{optimizer}, {steps} epochs",
         )
 
-    training = run(epochs, checkpoint)
+    training = run(epochs, file_in(checkpoint, "training"))
     met = training.losses
     error = gauge_error(training.parameters, teacher)
-    facts = _setting(layer, dim, key_dim, samples, seed) | {
-        "optimiser": optimiser,
+    facts = _setting(spec) | {
+        "optimizer": optimizer,
         "batch": size,
-        "gradients": f"{'single' if single else 'double'} precision",
+        "gradients": f"{'single' if spec.single else 'double'} precision",
         "epochs": int(met.size),
-        "first epoch's loss": at(met, 0),
-        "last epoch's loss": at(met, -1),
-        "fell by": at(met[:1] / met[-1:], 0),
-        "validation loss": at(training.validation, -1),
+        "first epoch's loss": last(met, 0),
+        "last epoch's loss": last(met),
+        "fell by": last(met[:1] / met[-1:]),
+        "validation loss": last(training.validation),
         "error of WV, of KᵀQ, of both": error._asdict(),
-        "seconds in steps": at(training.seconds, -1),
+        "seconds in steps": last(training.seconds),
     }
-    if landscape and training.outcome.name in ("done", "early_stop"):
+    if spec.landscape and training.outcome.name in ("done", "early_stop"):
         window = max(1, met.size // 25)
         plateau = flattest(met, window) if met.size > window else met.size
         here = {f"epoch {plateau}": run(plateau).parameters} if plateau < met.size else {}
         for name, parameters in (here | {f"epoch {met.size}": training.parameters}).items():
             facts[f"landscape at {name}"] = _standing(layer, parameters, data)
-    curves = {
-        "loss": Curves(
-            "epoch",
-            "mean squared error",
-            {
-                "training": (np.arange(1, met.size + 1), met),
-                "validation": (training.checks, training.validation),
-            },
-            dict(zip(["last validation"], training.validation[-1:].tolist(), strict=False)),
-            f"Learning W, V, Q and K with {optimiser}, batches of {size}.",
-        )
-    }
-    return Lesson("all four matrices", facts, curves, training.outcome)
+    caption = f"Learning W, V, Q and K with {optimizer}, batches of {size}."
+    figure = losses(training, caption, "mean squared error", "epoch")
+    sentence = (
+        f"W, V, Q and K after {met.size} epochs of {optimizer}: the student is {error.product:.3g} "
+        "away from its teacher, relative to it."
+    )
+    return answer(sentence, facts, {"loss": figure}, training.outcome)
 
 
-def optimiser_method(
-    optimiser: str, layer: Layer, epochs: int, size: int, count: int, rate: float | None = None
+def optimizer_method(
+    optimizer: str, layer: Layer, epochs: int, size: int, count: int, rate: float | None = None
 ) -> Any:
-    """A named optimiser of the loss of `matrices.py`: its steps are epochs over `count` pairs.
+    """A named optimizer of the loss of `matrices.py`: its steps are epochs over `count` pairs.
 
     Batches have `size` pairs, but "levenberg" always takes all of them.
     """
-    if optimiser == "levenberg":
+    if optimizer == "levenberg":
         import lineax
         import optimistix
 
@@ -247,34 +200,35 @@ def optimiser_method(
         return LeastSquares(residuals(layer), solver)
     import optax
 
-    if optimiser == "sgd":
-        rule = optax.sgd(0.1 if rate is None else rate)
-    else:
-        steps = epochs * -(-count // size)
-        rule = optax.adam(optax.cosine_decay_schedule(1e-2 if rate is None else rate, steps))
-    return Epochs(Gradient(matrix_loss(layer), rule), size)
+    loss = matrix_loss(layer)
+    if optimizer == "sgd":
+        return Epochs(Gradient(loss, optax.sgd(0.1 if rate is None else rate)), size)
+    return Epochs(adam(loss, 1e-2 if rate is None else rate, epochs * -(-count // size)), size)
 
 
-def _setting(layer: Layer, dim: int, key_dim: int, samples: int, seed: int) -> dict[str, Any]:
-    kind = "truncated" if isinstance(layer, TruncatedLayer) else "exact"
+def _layer(spec: TeacherStudent) -> Layer:
+    return (ExactLayer if spec.exact else TruncatedLayer)(spec.step)
+
+
+def _setting(spec: TeacherStudent) -> dict[str, Any]:
     return {
-        "layer": f"{kind}, ε = {layer.step:g}",
-        "dimension d": dim,
-        "d_k": key_dim,
-        "samples": f"{samples} (75 % training), Σ = GGᵀ/√d",
-        "seed": seed,
+        "layer": f"{'exact' if spec.exact else 'truncated'}, ε = {spec.step:g}",
+        "dimension d": spec.dim,
+        "d_k": spec.key_dim,
+        "samples": f"{spec.samples} (75 % training), Σ = GGᵀ/√d",
+        "seed": spec.seed,
     }
 
 
 def _standing(layer: Layer, parameters: Any, data: Any) -> dict[str, Any]:
-    found = stand(matrix_loss(layer), parameters, data)
+    place = stand(matrix_loss(layer), parameters, data)
     return {
-        "verdict": found.verdict,
-        "gradient": found.gradient,
-        "gain": found.gain,
-        "gauge bend": found.bend,
-        "lowest eigenvalue": float(found.eigenvalues[0]),
-        "highest eigenvalue": float(found.eigenvalues[-1]),
+        "verdict": place.verdict,
+        "gradient": place.gradient,
+        "gain": place.gain,
+        "gauge bend": place.bend,
+        "lowest eigenvalue": float(place.eigenvalues[0]),
+        "highest eigenvalue": float(place.eigenvalues[-1]),
     }
 
 

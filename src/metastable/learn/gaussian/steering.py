@@ -10,18 +10,22 @@ import numpy as np
 import optax
 
 from metastable.core import checks
+from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Schedule, SelfAttention
 from metastable.flows.affine import affine_velocity
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.flows.trajectory import Trajectory
-from metastable.learn.training import Gradient, Training, train
+from metastable.learn.curves import Curves, answer
+from metastable.learn.spec import GaussianSteering
+from metastable.learn.training import Gradient, Training, file_in, last, train
 from metastable.measures.gaussian import Gaussian
+from metastable.observe.gaussian import bures_wasserstein
 
-__all__ = ["Controls", "Steering", "bures_wasserstein", "steer"]
+__all__ = ["GaussianPath", "LayerMatrices", "learn_path", "steer"]
 
 
-class Controls(NamedTuple):
+class LayerMatrices(NamedTuple):
     """The matrices of each layer: `value` A and `score` P, both (layers, d, d); v = A(m + ΣPx)."""
 
     value: Any
@@ -29,7 +33,7 @@ class Controls(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Steering:
+class GaussianPath:
     """A path from one Gaussian to another.
 
     - `run`: the path, one frame per layer, over the time 0 to 1; `field` moves it, and moves tokens
@@ -47,24 +51,9 @@ class Steering:
 
     def __repr__(self) -> str:
         return (
-            f"Steering({self.distances.size - 1} layers, distance {self.distances[0]:.3g} → "
+            f"GaussianPath({self.distances.size - 1} layers, distance {self.distances[0]:.3g} → "
             f"{self.distances[-1]:.3g}, action {self.action:.6g}; {self.training.outcome})"
         )
-
-
-def bures_wasserstein(first: Gaussian, second: Gaussian) -> float:
-    """The 2-Wasserstein distance of two Gaussians, from their factors.
-
-    W₂² = |m − m′|² + min_R ‖LR − L′‖²_F over orthogonal R, which is Bures' formula without matrix
-    roots, and does not cancel when the two are close. Source: olkin1982distance.
-
-    >>> one, other = Gaussian([0.0, 0.0], np.eye(2)), Gaussian([3.0, 0.0], np.diag([1.0, 25.0]))
-    >>> bures_wasserstein(one, other)
-    5.0
-    """
-    return float(
-        jnp.sqrt(jnp.sum(_gap(first.mean, _square(first), second.mean, _square(second)) ** 2))
-    )
 
 
 def _gap(mean: Any, factor: Any, goal_mean: Any, goal_factor: Any) -> Any:
@@ -74,14 +63,6 @@ def _gap(mean: Any, factor: Any, goal_mean: Any, goal_factor: Any) -> Any:
     return jnp.concatenate([mean - goal_mean, jnp.ravel(factor @ (u @ v) - goal_factor)])
 
 
-def _square(measure: Gaussian) -> Any:
-    """A factor with d columns."""
-    missing = measure.dim - measure.factor.shape[1]
-    if missing < 0:
-        return jnp.linalg.qr(measure.factor.T, mode="r").T
-    return jnp.pad(measure.factor, ((0, 0), (0, missing)))
-
-
 def steer(
     start: Gaussian,
     goal: Gaussian,
@@ -89,7 +70,8 @@ def steer(
     effort: float = 0.0,
     steps: int = 3000,
     checkpoint: str | Path | None = None,
-) -> Steering:
+    progress: bool | None = None,
+) -> GaussianPath:
     """Learn matrices A_t, P_t of `layers` attention layers that carry `start` to `goal`.
 
     Minimises W₂²(end, goal) + effort · ∫E|v|²dt by L-BFGS, through the exact layer
@@ -131,16 +113,59 @@ def steer(
         every=100,
         patience=4,
         checkpoint=checkpoint,
+        progress=progress,
         title="steering",
     )
     return _follow(start, goal, training, layers)
 
 
-def _first(start: Gaussian, layers: int) -> Controls:
+def learn_path(
+    spec: GaussianSteering, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `GaussianSteering`: its path beside the geodesic."""
+    dim, effort = spec.dim, spec.effort
+    rank = dim if spec.rank is None else spec.rank
+    random = np.random.default_rng(spec.seed)
+    start, goal = (
+        Gaussian.from_factor(
+            random.standard_normal(dim),
+            (np.eye(dim) + random.standard_normal((dim, dim)) / 2)[:, :rank],
+        )
+        for _ in range(2)
+    )
+    file = file_in(checkpoint, "training")
+    path = steer(start, goal, spec.layers, effort, spec.steps, file, progress)
+    whole = bures_wasserstein(start, goal)
+    facts = {
+        "dimension d": dim,
+        "rank": rank,
+        "layers": spec.layers,
+        "effort λ": effort,
+        "seed": spec.seed,
+        "distance at the start": whole,
+        "distance at the end": float(path.distances[-1]),
+        "λW/(1+λ)": effort * whole / (1 + effort),
+        "action": path.action,
+        "W²/(1+λ)²": (whole / (1 + effort)) ** 2,
+        "seconds in steps": last(path.training.seconds),
+    }
+    times = np.asarray(path.run.times)
+    straight = whole * (1 - times / (1 + effort))
+    lines = {"learned path": (times, path.distances), "geodesic": (times, straight)}
+    caption = "Bures–Wasserstein distance to the goal along the path."
+    figures = {"distance": Curves("depth t", "distance to the goal", lines, caption=caption)}
+    sentence = (
+        f"One Gaussian carried to another by {spec.layers} layers: distance {whole:.3g} to "
+        f"{path.distances[-1]:.3g}, action {path.action:.4g}."
+    )
+    return answer(sentence, facts, figures, path.training.outcome)
+
+
+def _first(start: Gaussian, layers: int) -> LayerMatrices:
     # A = 0 stands still; P is of the size that makes ΣP of order one. Both zero would be a saddle.
     scale = start.rank() / jnp.sum(start.factor**2)
     shape = (layers, start.dim, start.dim)
-    return Controls(jnp.zeros(shape), jnp.broadcast_to(scale * jnp.eye(start.dim), shape))
+    return LayerMatrices(jnp.zeros(shape), jnp.broadcast_to(scale * jnp.eye(start.dim), shape))
 
 
 def _thin(measure: Gaussian) -> Any:
@@ -150,7 +175,7 @@ def _thin(measure: Gaussian) -> Any:
 
 
 def _cost(step: float, effort: float) -> Any:
-    def cost(controls: Controls, ends: Any) -> Any:
+    def cost(controls: LayerMatrices, ends: Any) -> Any:
         def layer(state, control):
             mean, factor = state
             moved, spread = _velocity(control, mean, factor)
@@ -163,18 +188,18 @@ def _cost(step: float, effort: float) -> Any:
     return cost
 
 
-def _velocity(control: Controls, mean: Any, factor: Any) -> tuple[Any, Any]:
+def _velocity(control: LayerMatrices, mean: Any, factor: Any) -> tuple[Any, Any]:
     """Velocities of the mean and of the factor."""
     offset, linear = affine_velocity(_head(control), mean, factor, 0.0)
     return offset + linear @ mean, linear @ factor
 
 
-def _head(control: Controls) -> SelfAttention:
+def _head(control: LayerMatrices) -> SelfAttention:
     return SelfAttention(1.0, query=control.score, value=control.value)
 
 
-def _follow(start: Gaussian, goal: Gaussian, training: Training, layers: int) -> Steering:
-    controls = [Controls(a, p) for a, p in zip(*training.parameters, strict=True)]
+def _follow(start: Gaussian, goal: Gaussian, training: Training, layers: int) -> GaussianPath:
+    controls = [LayerMatrices(a, p) for a, p in zip(*training.parameters, strict=True)]
     times = (np.arange(1, layers) / layers).tolist()
     field = Schedule.piecewise([_head(control) for control in controls], times)
     run = gaussian_layers(start, field, depth=layers, step=1.0 / layers)
@@ -183,4 +208,4 @@ def _follow(start: Gaussian, goal: Gaussian, training: Training, layers: int) ->
         for control, frame in zip(controls, run.frames, strict=False)
     ]
     distances = np.array([bures_wasserstein(frame, goal) for frame in run.frames])
-    return Steering(run, field, distances, float(sum(speeds)) / layers, training)
+    return GaussianPath(run, field, distances, float(sum(speeds)) / layers, training)

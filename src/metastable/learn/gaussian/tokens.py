@@ -7,16 +7,39 @@ to an error of order 1/√n, and so is what is learned from them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metastable.core import checks
+from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
-from metastable.learn.gaussian.teacher import Dataset, Matrices
+from metastable.learn.curves import Curves, answer, losses
+from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss
+from metastable.learn.gaussian.teacher import (
+    Dataset,
+    ExactLayer,
+    Matrices,
+    random_covariances,
+    random_matrices,
+    split,
+)
+from metastable.learn.spec import GaussianTokens
+from metastable.learn.training import adam, file_in, last, train
 
-__all__ = ["attend", "prompt_pairs", "sample_covariances", "token_loss", "token_residuals"]
+__all__ = [
+    "attend",
+    "beta_error",
+    "learn_tokens",
+    "prompt_pairs",
+    "sample_covariances",
+    "token_loss",
+    "token_residuals",
+]
 
 
 def attend(matrices: Matrices, tokens: Any, step: float) -> Any:
@@ -68,3 +91,74 @@ def token_loss(step: float) -> Callable[[Matrices, Dataset], Any]:
     """Mean squared error per coordinate of the student's tokens."""
     errors = token_residuals(step)
     return lambda matrices, data: jnp.sum(errors(matrices, data) ** 2)
+
+
+def learn_tokens(
+    spec: GaussianTokens, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `GaussianTokens`: all four matrices from prompts, by Adam.
+
+    Also β from the covariances of prompts of growing length, whose error falls like 1/√n.
+    """
+    seed, step = spec.seed, spec.step
+    teacher, student = (random_matrices(spec.dim, spec.key_dim, s) for s in (seed, seed + 1))
+    covariances = random_covariances(spec.samples, spec.dim, seed + 2) / np.sqrt(spec.dim)
+    data, held = split(prompt_pairs(teacher, covariances, spec.tokens, step, seed), seed=seed)
+    training = train(
+        student,
+        adam(token_loss(step), 1e-2, spec.steps),
+        data,
+        steps=spec.steps,
+        validation=held,
+        checkpoint=file_in(checkpoint, "training"),
+        progress=progress,
+        title="tokens",
+    )
+    counts = np.array([2**k for k in range(5, 11)])
+    errors = np.array([beta_error(teacher, covariances, n, step, seed) for n in counts])
+    slope = float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
+    error = gauge_error(training.parameters, teacher)
+    facts = {
+        "dimension d": spec.dim,
+        "d_k": spec.key_dim,
+        "prompts": spec.samples,
+        "tokens": spec.tokens,
+        "step ε": step,
+        "seed": seed,
+        "first loss": last(training.losses, 0),
+        "last loss": last(training.losses),
+        "validation loss": last(training.validation),
+        "error of WV, of KᵀQ, of both": error._asdict(),
+        "slope of the error of β in n": slope,
+        "seconds in steps": last(training.seconds),
+    }
+    caption = "Learning W, V, Q and K from tokens that softmax attention has moved."
+    figures = {
+        "loss": losses(training, caption, "mean squared error"),
+        "beta": Curves(
+            "tokens per prompt n",
+            "|β − 1|, median over prompts",
+            {
+                "from sample covariances": (counts, errors),
+                "1/√n": (counts, errors[0] * np.sqrt(counts[0] / counts)),
+            },
+            caption="What is lost with the tokens: β found from the covariances of n tokens.",
+        ),
+    }
+    sentence = (
+        f"W, V, Q and K from tokens: {error.product:.3g} away from the teacher; β from their "
+        f"covariances errs by n^{slope:.2f}."
+    )
+    return answer(sentence, facts, figures, training.outcome)
+
+
+def beta_error(teacher: Matrices, covariances: Any, tokens: int, step: float, seed: int) -> float:
+    """Median over prompts of |β − 1|, with β by Gauss–Newton from one prompt's covariances."""
+    data = sample_covariances(prompt_pairs(teacher, covariances, tokens, step, seed))
+    loss, update = scalar_loss(ExactLayer(step), teacher, data), gauss_newton()
+
+    def find(factor):
+        single = dataclasses.replace(loss, total=factor)
+        return jax.lax.fori_loop(0, 20, lambda k, beta: update(single, beta, k)[0], 1.0)
+
+    return float(np.median(np.abs(jax.jit(jax.vmap(find))(loss.factors) - 1)))

@@ -1,4 +1,4 @@
-"""Lessons on neural ODEs: classes that flow apart and collapse, and networks of many layers."""
+"""Neural ODEs trained: classes that flow apart and collapse, and networks of many layers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
-from metastable.learn.lesson import Curves, Frames, Lesson, at
+from metastable.learn.curves import Curves, Frames, answer, losses
 from metastable.learn.neural.datasets import Labelled, draw_data
 from metastable.learn.neural.ode import (
     Classifier,
@@ -23,7 +24,7 @@ from metastable.learn.neural.ode import (
 )
 from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import Classification, DeepLimit, Network
-from metastable.learn.training import Gradient, Training, train, whole
+from metastable.learn.training import Training, adam, file_in, last, train, whole
 from metastable.observe.neural_collapse import neural_collapse
 
 __all__ = ["learn_classes", "learn_deep_limit"]
@@ -34,36 +35,30 @@ FEW = 100  # points that networks of many layers move: draws of weights matter m
 WATCHED = ("NC1", "NC2", "NC3", "NC4", "accuracy, training", "accuracy, held-out")
 
 
-def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
+def learn_classes(
+    spec: Classification, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
     """Train a network to tell classes apart; follow its neural collapse in training and depth."""
     data, held = draw_data(spec.data, spec.seed)
-    training, first = _train(spec, data, held, folder)
+    training, first = _train(spec, data, held, checkpoint, progress)
     seen = np.vstack([first, training.watched])
     steps = np.append(0, training.checks)
     times, states = _through_depth(training.parameters, data.points, spec.network)
     depthwise = np.array([neural_collapse(state, data.labels) for state in states])
-    last = dict(zip(WATCHED, seen[-1].tolist(), strict=True))
+    end = dict(zip(WATCHED, seen[-1].tolist(), strict=True))
     many = len(np.unique(data.labels)) > 2  # two centred means are always a simplex
     facts = _setting(spec, training.parameters) | {
-        "training accuracy": last["accuracy, training"],
-        "held-out accuracy": last["accuracy, held-out"],
+        "training accuracy": end["accuracy, training"],
+        "held-out accuracy": end["accuracy, held-out"],
         "NC1 at first, at last": [float(seen[0, 0]), float(seen[-1, 0])],
         "NC1 fell by": float(seen[0, 0] / seen[-1, 0]),
-        **({"NC2, distance from a simplex": last["NC2"]} if many else {}),
-        "NC3, distance of classifier and means": last["NC3"],
-        "NC4, answers that are not the nearest mean": last["NC4"],
-        "seconds in steps": at(training.seconds, -1),
+        **({"NC2, distance from a simplex": end["NC2"]} if many else {}),
+        "NC3, distance of classifier and means": end["NC3"],
+        "NC4, answers that are not the nearest mean": end["NC4"],
+        "seconds in steps": last(training.seconds),
     }
-    curves = {
-        "loss": Curves(
-            "step",
-            "loss",
-            {
-                "training": (np.arange(1, training.losses.size + 1), training.losses),
-                "held-out": (training.checks, training.validation),
-            },
-            caption="The loss, its decay included.",
-        ),
+    figures: dict[str, Curves | Frames] = {
+        "loss": losses(training, "The loss, its decay included."),
         "collapse": Curves(
             "step",
             "0 at full collapse",
@@ -85,17 +80,23 @@ def learn_classes(spec: Classification, folder: Path | None = None) -> Lesson:
             caption="Neural collapse of the trained network through its depth.",
         ),
     }
-    pictures = {"flow": _frames(times, states, data.labels)}
-    return Lesson(spec.name or "classes", facts, curves, training.outcome, pictures)
+    figures["flow"] = _frames(times, states, data.labels)
+    sentence = (
+        f"{end['accuracy, held-out']:.2%} of held-out points are told apart; the variability "
+        f"inside classes fell {seen[0, 0] / seen[-1, 0]:.3g} times."
+    )
+    return answer(sentence, facts, figures, training.outcome)
 
 
-def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
+def learn_deep_limit(
+    spec: DeepLimit, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
     """Train a flow; then give it L layers, whole or with neurons drawn anew for each layer."""
     data, held = draw_data(spec.data, spec.seed)
-    training, _ = _train(spec, data, held, folder)
+    training, _ = _train(spec, data, held, checkpoint, progress)
     network, parameters = spec.network, training.parameters
     if training.outcome.name == "interrupted":
-        return Lesson(spec.name or "many layers", _setting(spec, parameters), {}, training.outcome)
+        return answer("Interrupted.", _setting(spec, parameters), {}, training.outcome)
     held = Labelled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
     end = features(parameters, x, network, Continuous(1e-11))
@@ -119,9 +120,10 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
     layers = np.array(spec.layers)
     # The median point: some of the others stand where the flow parts, and are linear much later.
     predicted = float(jnp.median(jnp.sqrt(variance))) / np.sqrt(layers) / size
+    slopes = _slope(layers, euler), _slope(layers, noisy)
     facts = _setting(spec, parameters) | {
-        "slope of the ResNet's error": _slope(layers, euler),
-        "slope of the resampled error": _slope(layers, noisy),
+        "slope of the ResNet's error": slopes[0],
+        "slope of the resampled error": slopes[1],
         "resampled error over predicted": dict(
             zip(map(str, spec.layers), (np.array(noisy) / predicted).tolist(), strict=True)
         ),
@@ -129,7 +131,7 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
         "groups of neurons": spec.groups,
         "draws": spec.draws,
     }
-    curves = {
+    figures = {
         "error": Curves(
             "layers L",
             "distance from the flow",
@@ -144,15 +146,21 @@ def learn_deep_limit(spec: DeepLimit, folder: Path | None = None) -> Lesson:
             powers=True,
         ),
     }
-    return Lesson(spec.name or "many layers", facts, curves, training.outcome)
+    sentence = (
+        f"A network of L layers is L^{slopes[0]:.2f} away from its flow; with neurons drawn anew "
+        f"for each layer, L^{slopes[1]:.2f}."
+    )
+    return answer(sentence, facts, figures, training.outcome)
 
 
 def _train(
-    spec: Classification, data: Labelled, held: Labelled, folder: Path | None
+    spec: Classification,
+    data: Labelled,
+    held: Labelled,
+    checkpoint: Path | None,
+    progress: bool | None,
 ) -> tuple[Training, np.ndarray]:
     """The training of a spec, watched, and what is seen before its first step."""
-    import optax
-
     network, descent = spec.network, spec.training
     parameters = initial_classifier(network, int(data.labels.max()) + 1, spec.seed)
     look = jax.jit(lambda parameters, x: features(parameters, x, network))
@@ -167,17 +175,19 @@ def _train(
         ]
         return np.array([*collapse, *right])
 
-    rate = optax.cosine_decay_schedule(descent.rate, descent.steps)
     training = train(
         parameters,
-        Gradient(classification_loss(network, descent.loss, descent.decay), optax.adam(rate)),
+        adam(
+            classification_loss(network, descent.loss, descent.decay), descent.rate, descent.steps
+        ),
         tuple(map(jnp.asarray, data)),
         steps=descent.steps,
         draw=whole if descent.batch is None else _batches(descent.batch),
         validation=tuple(map(jnp.asarray, held)),
         watch=watch,
         seed=spec.seed,
-        checkpoint=None if folder is None else folder / "training.npz",
+        checkpoint=file_in(checkpoint, "training"),
+        progress=progress,
         title=spec.name or spec.kind,
     )
     return training, watch(parameters)

@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
+from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.geometry.sphere import project, retract, uniform_points
-from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.curves import Curves, answer
 from metastable.learn.spec import Equivariant
-from metastable.learn.training import Gradient, train
+from metastable.learn.training import Training, adam, file_in, train
 from metastable.measures import Points
 
 __all__ = [
@@ -151,7 +152,9 @@ class Fits(NamedTuple):
         return project(self.x, self.goals) if output == "tangent" else self.goals
 
 
-def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
+def learn_equivariant(
+    spec: Equivariant, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
     """Fit all targets with every number of heads, and report the error on fresh configurations.
 
     All fits of one H are trained at once: they share the steps of Adam, which acts on each number
@@ -170,7 +173,7 @@ def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
         for name in spec.targets:
             shares[f"{name}, d = {d}"] = even_share(TARGETS[name], test.x[0])
         for H in spec.heads:
-            training = _fit(spec, data, H, key, folder)
+            training = _fit(spec, data, H, key, checkpoint, progress)
             if training.outcome.name != "done":
                 outcome = training.outcome
                 break
@@ -193,7 +196,8 @@ def learn_equivariant(spec: Equivariant, folder: Path | None = None) -> Lesson:
             )
             words = f"Trained heads, d = {d}, {spec.tokens} tokens, the output {WORDS[output]}."
             curves[f"{output}_{d}"] = _curves(spec, done, found, words)
-    return Lesson(spec.name or "equivariant maps", facts, curves, outcome)
+    sentence = f"{len(spec.targets)} equivariant maps fitted by up to {max(spec.heads)} heads."
+    return answer(sentence, facts, curves, outcome)
 
 
 def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[str, Curves]:
@@ -241,9 +245,14 @@ def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:
     return Fits(x, jnp.stack([TARGETS[name](flat).reshape(x.shape) for name in spec.targets]))
 
 
-def _fit(spec: Equivariant, data: Fits, H: int, key: Any, folder: Path | None) -> Any:
-    import optax
-
+def _fit(
+    spec: Equivariant,
+    data: Fits,
+    H: int,
+    key: Any,
+    checkpoint: Path | None,
+    progress: bool | None,
+) -> Training:
     d = data.x.shape[-1]
     shape = (len(spec.targets), len(spec.outputs), spec.seeds, H, d, d)
     first, second = jax.random.split(jax.random.fold_in(key, 2 + H))
@@ -257,15 +266,17 @@ def _fit(spec: Equivariant, data: Fits, H: int, key: Any, folder: Path | None) -
         places = jax.random.randint(jax.random.fold_in(key, step), (spec.batch,), 0, spec.samples)
         return Fits(data.x[:, places], data.goals[:, :, places])
 
-    rate = optax.cosine_decay_schedule(spec.rate, spec.steps)
     return train(
         heads,
-        Gradient(lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs)), optax.adam(rate)),
+        adam(
+            lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs)), spec.rate, spec.steps
+        ),
         data,
         steps=spec.steps,
         draw=draw,
         validation=Fits(data.x[:, : spec.batch], data.goals[:, :, : spec.batch]),
         seed=spec.seed,
-        checkpoint=None if folder is None else folder / f"d{d}_heads{H}.npz",
+        checkpoint=file_in(checkpoint, f"d{d}_heads{H}"),
+        progress=progress,
         title=f"d = {d}, {H} heads",
     )

@@ -1,4 +1,4 @@
-"""Pages and commands of the Gaussian trials, on small cases."""
+"""Pages and commands of the Gaussian studies, on small cases."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_commands_answer_in_json_and_write_a_page(words, figures, tmp_path):
     done = call(*words, "--json", "--out", tmp_path / "new")
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["verdicts"]["disagree"] == 0 else 1)
-    assert told["page"] == str(tmp_path / "new" / "report.html")
+    assert told["out"] == str(tmp_path / "new")
     page = (tmp_path / "new" / "report.html").read_text()
     assert page.count("<svg") == len(figures) and "Verdicts" in page
     assert {path.stem for path in (tmp_path / "new" / "figures").iterdir()} == figures
@@ -50,7 +50,7 @@ def test_matrices_are_fitted(tmp_path):
     random = np.random.default_rng(0)
     np.save(tmp_path / "q.npy", random.standard_normal((60, 90)))
     done = call("spectra", "--matrix", tmp_path / "q.npy", "--json", "--out", tmp_path / "fit")
-    fit = json.loads(done.stdout)["fits"][str(tmp_path / "q.npy")]
+    fit = json.loads(done.stdout)["facts"][str(tmp_path / "q.npy")]
     assert done.exit_code == 0 and fit["law"] == "MarchenkoPastur" and fit["outliers"] == 0
     assert fit["fitted_scale"] == pytest.approx(1.0, rel=0.05)
     assert "<svg" in (tmp_path / "fit" / "report.html").read_text()

@@ -1,4 +1,4 @@
-"""What the trials claim, as verdict rows."""
+"""What theory claims of random layers and spectra, as verdict rows."""
 
 from __future__ import annotations
 

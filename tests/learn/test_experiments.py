@@ -9,10 +9,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from metastable.cli.gaussian_learn import learn
+from metastable.cli.gaussian import learn
+from metastable.core.answer import Answer
+from metastable.core.checkpoint import Checkpoint
 from metastable.core.outcome import Outcome
 from metastable.learn import training
-from metastable.learn.lesson import Curves, Lesson
+from metastable.learn.curves import Curves
 from metastable.report.learning import draw_curves
 
 app = typer.Typer()
@@ -30,18 +32,33 @@ def test_beta_from_the_command_line(tmp_path):
     assert done.exit_code == 0 and told["outcome"] == "done" and told["out"] == str(tmp_path)
     assert told["facts"]["layer"] == "exact, ε = 0.1"
     assert told["facts"]["steps to 1e-12"]["Gauss–Newton"] <= 5
-    assert len(told["curves"]["loss"]["batch gradient"][0]) == 5
+    assert len(told["data"]["loss"]["batch gradient"][0]) == 5
     files = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert files == {"report.html", "result.json", "loss.svg", "loss.png", "beta.svg", "beta.png"}
+    page = {"report.html", "result.json", "loss.svg", "loss.png", "beta.svg", "beta.png"}
+    assert files == page | {"spec.toml", "manifest.json"}
     assert json.loads((tmp_path / "result.json").read_text())["facts"] == told["facts"]
 
 
-def test_matrices_resume_from_the_command_line(tmp_path):
-    words = ["matrices", *SMALL, "--batch", 4, "--epochs", 6, "--optimiser", "adam"]
-    whole = ask(*words, "--out", tmp_path / "a", "--json")
-    again = ask(*words, "--out", tmp_path / "a", "--json")
-    assert json.loads(again.stdout)["facts"] == json.loads(whole.stdout)["facts"]
-    assert (tmp_path / "a" / "checkpoint.npz").exists()
+def test_matrices_resume_from_the_command_line(tmp_path, monkeypatch):
+    words = ["matrices", *SMALL, "--batch", 4, "--epochs", 6, "--optimizer", "adam"]
+    whole, out = ask(*words, "--json"), tmp_path / "a"
+    save, saves = Checkpoint.save, []
+
+    def cut(self, state):
+        save(self, state)
+        saves.append(1)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", cut)
+        assert ask(*words, "--out", out).exit_code == 130
+    assert (out / "checkpoints" / "training.npz").exists()
+    again = ask(*words, "--out", out, "--json")
+    facts = [json.loads(done.stdout)["facts"] for done in (whole, again)]
+    assert [each.pop("seconds in steps") > 0 for each in facts] == [True, True]
+    assert facts[0] == facts[1]
+    assert "already holds this run" in str(ask(*words, "--out", out).exception)
 
 
 def test_divergence_is_told_with_exit_code_1():
@@ -51,7 +68,7 @@ def test_divergence_is_told_with_exit_code_1():
     assert "NaN" not in ask(*words, "--json").stdout
 
 
-def test_an_interrupt_before_the_first_look_keeps_a_lesson(monkeypatch):
+def test_an_interrupt_before_the_first_look_keeps_an_answer(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -63,9 +80,9 @@ def test_an_interrupt_before_the_first_look_keeps_a_lesson(monkeypatch):
 @pytest.mark.parametrize(
     "words, told",
     [
-        (["gamma"], "what must be beta, depth, matrices, tokens or steering; got 'gamma'"),
-        (["beta", "--epochs", "3"], "--epochs does not belong to learning beta; got 3"),
-        (["matrices", "--optimiser", "magic"], "optimiser must be one of sgd, adam, levenberg"),
+        (["gamma"], "what must be one of beta, depth, matrices, tokens, steering; got 'gamma'"),
+        (["beta", "--epochs", "3"], "unknown key epochs; got 3"),
+        (["matrices", "--optimizer", "magic"], "optimizer must be 'sgd', 'adam' or 'levenberg'"),
     ],
 )
 def test_refusals(words, told):
@@ -81,9 +98,10 @@ def test_curves_leave_zeros_out_of_the_logarithmic_panel():
     assert figure.get_label() == "told"
 
 
-def test_a_lesson_prints_its_facts():
-    lesson = Lesson("short", {"rate": 0.1, "β": {"Newton": 1.0}}, {}, Outcome("done", "It is."))
-    assert str(lesson).splitlines() == [
+def test_an_answer_prints_its_facts():
+    facts = {"rate": 0.1, "β": {"Newton": 1.0}}
+    answer = Answer(Outcome("done", "It is."), facts, sentence="short")
+    assert str(answer).splitlines() == [
         "short",
         "  rate     0.1",
         "  β        Newton 1",

@@ -1,4 +1,4 @@
-"""A small lesson as a spec file, for tests that need one."""
+"""A small experiment as a spec file, for tests that need one."""
 
 SPEC = """
 kind = "classification"
