@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from metastable.core import checks
-from metastable.models.language import LanguageModel
-from metastable.models.transformer import EncoderDecoder
+from metastable.models.own.language import LanguageModel
+from metastable.models.own.transformer import EncoderDecoder
 
 __all__ = ["Batch", "Copy", "Recall", "Reverse", "Task", "accuracy", "pose"]
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from metastable.core import checks
-from metastable.models.language import LanguageModel, check_ids, seeded
+from metastable.models.own.language import LanguageModel, check_ids, seeded
 
 __all__ = ["DecoderOnly", "EncoderDecoder", "Trace", "TransformerConfig", "sinusoids"]
 

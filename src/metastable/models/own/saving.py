@@ -10,8 +10,8 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 __all__ = ["load_model", "save_model"]
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from torch import Tensor, nn
 
 from metastable.core import checks
-from metastable.models.language import LanguageModel, seeded
+from metastable.models.own.language import LanguageModel, seeded
 
 __all__ = ["Recurrent", "RecurrentConfig"]
 

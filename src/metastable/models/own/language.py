@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metastable.core import checks
-from metastable.models.decoding import Decoding, Greedy
+from metastable.models.own.decoding import Decoding, Greedy
 
 __all__ = ["LanguageModel", "check_ids", "pick", "seeded"]
 

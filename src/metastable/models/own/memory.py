@@ -11,8 +11,8 @@ import torch
 
 from metastable.core import checks
 from metastable.core.progress import Bar
-from metastable.models.tasks import Recall, accuracy
-from metastable.models.training import Recipe, train
+from metastable.models.own.tasks import Recall, accuracy
+from metastable.models.own.training import Recipe, train
 
 __all__ = ["gradient_norms", "recall_curves"]
 

@@ -19,8 +19,8 @@ from torch import nn
 from metastable.core import checks
 from metastable.core.checkpoint import Checkpoint
 from metastable.core.progress import Bar
-from metastable.models.language import seeded
-from metastable.models.tasks import Batch, Task, pose
+from metastable.models.own.language import seeded
+from metastable.models.own.tasks import Batch, Task, pose
 
 __all__ = ["Fit", "Recipe", "train"]
 
