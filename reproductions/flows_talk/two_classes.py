@@ -10,7 +10,7 @@ import numpy as np
 from metastable.core.figure import Film
 from metastable.core.verdict import judge
 from metastable.learn.neural.classification import learn_classes
-from metastable.learn.spec import Classification, Descent, Network, Spirals
+from metastable.learn.spec import Classification, Descent, FlowNet, Spirals
 from metastable.report.learning import draw_curves
 from metastable.report.lesson_pictures import draw_frames, film_frames
 from metastable.reproduce.entry import Entry
@@ -58,7 +58,7 @@ def two_classes(
     """
     spec = Classification(
         data=Spirals(points=points, turns=turns),
-        network=Network(
+        network=FlowNet(
             widths=(3,), neurons=neurons, horizon=horizon, layers=layers or None, tolerance=1e-3
         ),
         training=Descent(steps=steps, rate=0.02, decay=decay),

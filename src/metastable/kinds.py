@@ -40,7 +40,7 @@ KINDS = {
         "metastable.learn.control.feedforward:learn_feedforward",
     ),
     "clusters": (
-        "metastable.learn.spec:OnDemand",
+        "metastable.learn.spec:ClustersOnDemand",
         "metastable.learn.control.clusters:learn_clusters",
     ),
     "particle_fit": (

@@ -11,7 +11,7 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 
-__all__ = ["Chart", "Curves", "Frames", "answer", "losses"]
+__all__ = ["Chart", "Curves", "Frames", "losses", "make_answer"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ def losses(training: Any, caption: str, y: str = "loss", step: str = "step") -> 
     return Curves(step, y, lines, caption=caption)
 
 
-def answer(
+def make_answer(
     sentence: str,
     facts: Mapping[str, Any],
     figures: Mapping[str, Curves | Frames | Chart],

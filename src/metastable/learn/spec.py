@@ -20,19 +20,19 @@ from metastable.core.spec import (
 
 __all__ = [
     "Classification",
+    "ClustersOnDemand",
     "DeepLimit",
     "Descent",
     "Digits",
     "Equivariant",
     "FeedForwardMap",
+    "FlowNet",
     "GaussianBeta",
     "GaussianDepth",
     "GaussianMatrices",
     "GaussianSteering",
     "GaussianTokens",
     "LearningSpec",
-    "Network",
-    "OnDemand",
     "ParticleFit",
     "Spirals",
     "Steering",
@@ -65,7 +65,7 @@ class Digits(Model):
     kind: Literal["digits"] = "digits"
 
 
-class Network(Model):
+class FlowNet(Model):
     """ẋ = c σ(a x + b) through stages of some widths, and a linear classifier at the end.
 
     - `widths`: the dimension of the state in each stage; coordinates are appended as zeros or
@@ -85,7 +85,7 @@ class Network(Model):
     adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
 
     @model_validator(mode="after")
-    def _whole_pieces(self) -> Network:
+    def _whole_pieces(self) -> FlowNet:
         if self.layers is not None and self.layers % self.pieces:
             raise ValueError("layers must be a multiple of pieces")
         return self
@@ -109,7 +109,7 @@ class Classification(LearningSpec):
 
     kind: Literal["classification"] = "classification"
     data: Annotated[Spirals | Digits, Field(discriminator="kind")] = Spirals()
-    network: Network = Network()
+    network: FlowNet = FlowNet()
     training: Descent = Descent()
 
 
@@ -200,7 +200,7 @@ class FeedForwardMap(LearningSpec):
 Free = Literal["beta", "value", "heads", "layer"]
 
 
-class OnDemand(LearningSpec):
+class ClustersOnDemand(LearningSpec):
     """Fields trained to make k clusters of random tokens of the circle at an asked depth.
 
     `free`: what is trained, each by itself; `tests`: fresh starts; `width`: β of the counting.

@@ -12,7 +12,7 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
-from metastable.learn.curves import Curves, answer
+from metastable.learn.curves import Curves, make_answer
 from metastable.learn.fit.particles import (
     Family,
     Particles,
@@ -158,7 +158,7 @@ def learn_particles(
         f"{explained(errors[best], stay).share:.0%} of the held-out motion of {spec.model} is "
         f"explained by the best model: {best}."
     )
-    return answer(sentence, facts, figures, outcome)
+    return make_answer(sentence, facts, figures, outcome)
 
 
 def _fit(

@@ -18,8 +18,8 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.learn.control.feedforward import well_layer
-from metastable.learn.curves import Curves, answer
-from metastable.learn.spec import OnDemand
+from metastable.learn.curves import Curves, make_answer
+from metastable.learn.spec import ClustersOnDemand
 from metastable.learn.training import Interrupted, Training, adam, file_in, train
 from metastable.measures import Points
 from metastable.observe import kernel_modes
@@ -206,9 +206,9 @@ def chosen_beta(clusters: int, tokens: int, samples: int = 200) -> tuple[float, 
 
 
 def learn_clusters(
-    spec: OnDemand, checkpoint: Path | None = None, progress: bool | None = None
+    spec: ClustersOnDemand, checkpoint: Path | None = None, progress: bool | None = None
 ) -> Answer:
-    """Carry out an `OnDemand`: for every k and every set of free parameters."""
+    """Carry out an `ClustersOnDemand`: for every k and every set of free parameters."""
     facts: dict[str, Any] = {
         "tokens": spec.tokens,
         "asked depth": spec.horizon,
@@ -258,7 +258,7 @@ def learn_clusters(
     for free, lines in losses.items():
         caption = f"Loss 1 − |μ̂_k|² + Σ|μ̂_j|² on fixed starts, free: {free}."
         figures[f"loss_{free}"] = Curves("step", "loss", lines, caption=caption)
-    return answer(_sentence(shares), facts, figures, outcome)
+    return make_answer(_sentence(shares), facts, figures, outcome)
 
 
 def _sentence(shares: Mapping[str, Mapping[int, Any]]) -> str:
@@ -282,7 +282,7 @@ def _parameters(demand: Demand, heads: ClusterHeads) -> dict[str, Any]:
     return facts
 
 
-def _demand(spec: OnDemand, clusters: int, free: str) -> Demand:
+def _demand(spec: ClustersOnDemand, clusters: int, free: str) -> Demand:
     return Demand(clusters, spec.tokens, spec.horizon, free, width=spec.width)
 
 

@@ -17,7 +17,7 @@ from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.fields import FeedForward, Field, SelfAttention
 from metastable.flows.ensemble import Tokens, flow_ensemble
-from metastable.learn.curves import Chart, Curves, answer
+from metastable.learn.curves import Chart, Curves, make_answer
 from metastable.learn.spec import FeedForwardMap
 from metastable.measures import Points
 from metastable.observe import kernel_modes
@@ -191,7 +191,7 @@ def learn_feedforward(
     sentence = f"A layer with {m} wells rules attention above ε_c, from {balance.min():.3g} on."
     if not wells.done:
         cut = Outcome("interrupted", "Interrupted; the cells so far are kept. Run it again.")
-        return answer(sentence, facts, figures, cut)
+        return make_answer(sentence, facts, figures, cut)
     facts |= {
         "clusters without the layer": wells.alone.tolist(),
         "alignment at the pinning strength": _at(wells.aligned, strengths, pinning),
@@ -200,7 +200,7 @@ def learn_feedforward(
     }
     beta = float(wells.betas[len(wells.betas) // 2])
     figures |= {"rates": _rates(beta, m), "tearing": _tearing(beta, m)}
-    return answer(sentence, facts, figures, Outcome("done", "Every cell was run."))
+    return make_answer(sentence, facts, figures, Outcome("done", "Every cell was run."))
 
 
 def _starts(tokens: int, starts: int, seed: int) -> Any:

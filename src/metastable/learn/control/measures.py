@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import project, retract
-from metastable.learn.control.steering import Controls, Plant, Steered, push
+from metastable.learn.control.steering import Controls, Plant, Steered, carry
 from metastable.learn.training import Gradient, Training, train
 
 __all__ = [
@@ -53,7 +53,7 @@ def cloud_distance(x: Any, y: Any) -> float:
 def measure_loss(plant: Plant, controls: Controls, clouds: tuple[Any, Any]) -> Any:
     """Energy distance between where the first cloud is carried and the second cloud."""
     start, goal = clouds
-    return energy_distance(push(plant, controls, start[None])[0], goal)
+    return energy_distance(carry(plant, controls, start[None])[0], goal)
 
 
 def steer_measure(
@@ -101,7 +101,7 @@ def perturbed_errors(
         noise = project(x, noise)
     place = retract if found.plant.on_sphere else lambda z: z
     errors = []
-    run = jax.jit(lambda prompts: push(found.plant, found.controls, prompts))
+    run = jax.jit(lambda prompts: carry(found.plant, found.controls, prompts))
     for size in sizes:
         ends = run(place(x + size * noise))
         errors.append(float(jnp.sqrt(jnp.mean(jnp.sum((ends - y) ** 2, axis=-1)))))
@@ -116,7 +116,7 @@ def amplification(found: Steered, prompt: Any) -> float:
     """
     x = jnp.asarray(prompt, float)
     d = x.shape[1]
-    J = jax.jacfwd(lambda z: push(found.plant, found.controls, z[None])[0])(x)  # (n, d, n, d)
+    J = jax.jacfwd(lambda z: carry(found.plant, found.controls, z[None])[0])(x)  # (n, d, n, d)
     if found.plant.on_sphere:
         tangent = jnp.eye(d) - x[:, :, None] * x[:, None, :]
         J = jnp.einsum("iajb,jbc->iajc", J, tangent)

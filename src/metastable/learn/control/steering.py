@@ -21,7 +21,7 @@ from metastable.measures import Points
 
 RIDGE = 1e-2  # keeps the first guess finite where paths nearly meet
 
-__all__ = ["Controls", "LeastNorm", "Plant", "Steered", "push", "residuals", "steer_tokens"]
+__all__ = ["Controls", "LeastNorm", "Plant", "Steered", "carry", "misses", "steer_tokens"]
 
 
 class Controls(NamedTuple):
@@ -220,7 +220,7 @@ def steer_tokens(
             f"targets must hold one place per token, shape {prompts.shape}; got {targets.shape}."
         )
     checks.nonnegative("effort", effort)
-    miss = lambda controls, data: residuals(plant, controls, data[0], data[1], effort)
+    miss = lambda controls, data: misses(plant, controls, data[0], data[1], effort)
     if effort:
         method = LeastSquares(miss, optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10))
     else:
@@ -239,7 +239,7 @@ def steer_tokens(
     return _follow(plant, training, prompts, targets)
 
 
-def residuals(plant: Plant, controls: Controls, prompts: Any, targets: Any, effort: float) -> Any:
+def misses(plant: Plant, controls: Controls, prompts: Any, targets: Any, effort: float) -> Any:
     """Misses and, where effort counts, velocities: the sum of squares is the training loss."""
     ends, speeds = jax.vmap(lambda x: _path(plant, controls, x))(prompts)
     share = 1.0 / (prompts.shape[0] * prompts.shape[1])
@@ -250,7 +250,7 @@ def residuals(plant: Plant, controls: Controls, prompts: Any, targets: Any, effo
     return misses, jnp.sqrt(effort * step * share) * speeds
 
 
-def push(plant: Plant, controls: Controls, prompts: Any) -> Any:
+def carry(plant: Plant, controls: Controls, prompts: Any) -> Any:
     """Where tokens (m, n, d) arrive, by the Runge–Kutta steps of training; differentiable."""
     return jax.vmap(lambda x: _path(plant, controls, x)[0])(prompts)
 

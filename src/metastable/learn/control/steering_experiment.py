@@ -19,8 +19,8 @@ from metastable.learn.control.measures import (
     perturbed_errors,
     steer_measure,
 )
-from metastable.learn.control.steering import Plant, Steered, push, steer_tokens
-from metastable.learn.curves import Curves, answer
+from metastable.learn.control.steering import Plant, Steered, carry, steer_tokens
+from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Steering
 from metastable.learn.training import Interrupted, file_in
 
@@ -77,7 +77,7 @@ def learn_steering(
     worst = facts.get("worst error of a token", [])
     reached = f" reach their targets to {max(worst):.2g}" if worst else ": not reached"
     sentence = f"{', '.join(map(str, spec.tokens))} tokens, steered by one control,{reached}."
-    return answer(sentence, facts, figures, outcome)
+    return make_answer(sentence, facts, figures, outcome)
 
 
 def _ends(spec: Steering, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -170,11 +170,11 @@ def _cloud(spec: Steering, plant: Plant, files: dict[str, Any]) -> dict[str, Any
     sized = dataclasses.replace(plant, pieces=3)
     training = steer_measure(start, goal, sized, steps=2 * spec.steps, seed=spec.seed, **files)
     controls = training.finished().parameters
-    carry = lambda x: push(sized, controls, jnp.asarray(x)[None])[0]
+    ends = lambda x: carry(sized, controls, jnp.asarray(x)[None])[0]
     return {
         "measures: W₂ before": cloud_distance(start, goal),
-        "measures: W₂ after": cloud_distance(carry(start), goal),
-        "measures: W₂ after, fresh samples": cloud_distance(carry(fresh), fresh_goal),
+        "measures: W₂ after": cloud_distance(ends(start), goal),
+        "measures: W₂ after, fresh samples": cloud_distance(ends(fresh), fresh_goal),
         "measures: W₂ of two samples of the goal": cloud_distance(fresh_goal, other_goal),
     }
 

@@ -21,7 +21,7 @@ from metastable.measures import Points
 
 __all__ = [
     "Family",
-    "Operator",
+    "LowRank",
     "Particles",
     "States",
     "fit_linear",
@@ -45,7 +45,7 @@ class States(NamedTuple):
     mask: Any
 
 
-class Operator(NamedTuple):
+class LowRank(NamedTuple):
     """V = scale·I + left rightᵀ, of shapes (), (d, r), (d, r)."""
 
     scale: Any
@@ -64,8 +64,8 @@ class Particles(NamedTuple):
 
     log_beta: Any
     clock: Any
-    value: Operator
-    own: Operator
+    value: LowRank
+    own: LowRank
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Family:
         keys = jax.random.split(jax.random.key(checks.seed(seed)), 4)
         draw = lambda key: jax.random.normal(key, (dim, self.rank)) / np.sqrt(dim)
         operators = [
-            Operator(jnp.asarray(1.0 - k), 0.1 * draw(keys[k]), draw(keys[k + 2])) for k in (0, 1)
+            LowRank(jnp.asarray(1.0 - k), 0.1 * draw(keys[k]), draw(keys[k + 2])) for k in (0, 1)
         ]
         clock = jnp.full(1 if self.steady else layers, 0.1)
         return Particles(jnp.log(jnp.asarray(float(start))), clock, *operators)
@@ -107,13 +107,13 @@ class Family:
         one, zero = jnp.ones(()), jnp.zeros(())
         flat = jnp.zeros_like(value.left)
         if self.value == "none":
-            value = Operator(zero, flat, value.right)
+            value = LowRank(zero, flat, value.right)
         elif self.value == "identity":
-            value = Operator(one, flat, value.right)
+            value = LowRank(one, flat, value.right)
         elif self.value == "scalar":
-            value = Operator(value.scale, flat, value.right)
+            value = LowRank(value.scale, flat, value.right)
         if not self.own:
-            own = Operator(zero, flat, own.right)
+            own = LowRank(zero, flat, own.right)
         clock = jnp.abs(found.clock) if self.value == "identity" else found.clock
         log_beta = found.log_beta
         if self.beta is not None:

@@ -11,12 +11,14 @@ from typing import Any
 import equinox as eqx
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices
+from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices
 
 __all__ = ["loss_and_slope", "propagate", "propagate_with_slope"]
 
 
-def propagate(layer: Layer, matrices: Matrices, covariances: Any, beta: Any, depth: int) -> Any:
+def propagate(
+    layer: GaussianLayer, matrices: Matrices, covariances: Any, beta: Any, depth: int
+) -> Any:
     """Σ_T after `depth` layers; `covariances` (…, d, d)."""
 
     def one(_, s):
@@ -28,7 +30,7 @@ def propagate(layer: Layer, matrices: Matrices, covariances: Any, beta: Any, dep
 
 
 def propagate_with_slope(
-    layer: Layer, matrices: Matrices, covariances: Any, beta: Any, depth: int
+    layer: GaussianLayer, matrices: Matrices, covariances: Any, beta: Any, depth: int
 ) -> tuple[Any, Any]:
     """Σ_T and its derivative G_T in β, each (…, d, d)."""
 
@@ -41,7 +43,7 @@ def propagate_with_slope(
 
 @eqx.filter_jit
 def loss_and_slope(
-    layer: Layer, matrices: Matrices, data: Dataset, depth: int, beta: Any
+    layer: GaussianLayer, matrices: Matrices, data: Dataset, depth: int, beta: Any
 ) -> tuple[Any, Any]:
     """Mean squared error per entry of the student with β, and its derivative, by sensitivities."""
     ends, slopes = propagate_with_slope(layer, matrices, data.inputs, beta, depth)

@@ -14,10 +14,10 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
-from metastable.learn.curves import Curves, answer, losses
+from metastable.learn.curves import Curves, losses, make_answer
 from metastable.learn.gaussian.depth import loss_and_slope
 from metastable.learn.gaussian.landscape import flattest, stand
-from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, residuals
+from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, matrix_residuals
 from metastable.learn.gaussian.scalar import (
     descend,
     gauss_newton,
@@ -28,7 +28,7 @@ from metastable.learn.gaussian.scalar import (
 )
 from metastable.learn.gaussian.teacher import (
     ExactLayer,
-    Layer,
+    GaussianLayer,
     TruncatedLayer,
     random_covariances,
     random_matrices,
@@ -87,7 +87,7 @@ def learn_beta(
         ),
     }
     reached = ", ".join(f"{beta:.6g} by {name}" for name, beta in betas.items())
-    return answer(
+    return make_answer(
         f"β of one layer, 1 in truth, after {steps} steps: {reached}.", facts, figures, _done(steps)
     )
 
@@ -122,7 +122,7 @@ def learn_depth(
     caption = f"Batch gradient descent through {depth} layers."
     figures = {"loss": Curves("iteration", "mean squared error (train)", lines, caption=caption)}
     sentence = f"β of {depth} layers, 1 in truth, after {steps} steps of descent: {beta:.6g}."
-    return answer(sentence, facts, figures, _done(steps))
+    return make_answer(sentence, facts, figures, _done(steps))
 
 
 def learn_matrices(
@@ -179,11 +179,16 @@ def learn_matrices(
         f"W, V, Q and K after {met.size} epochs of {optimizer}: the student is {error.product:.3g} "
         "away from its teacher, relative to it."
     )
-    return answer(sentence, facts, {"loss": figure}, training.outcome)
+    return make_answer(sentence, facts, {"loss": figure}, training.outcome)
 
 
 def optimizer_method(
-    optimizer: str, layer: Layer, epochs: int, size: int, count: int, rate: float | None = None
+    optimizer: str,
+    layer: GaussianLayer,
+    epochs: int,
+    size: int,
+    count: int,
+    rate: float | None = None,
 ) -> Any:
     """A named optimizer of the loss of `matrices.py`: its steps are epochs over `count` pairs.
 
@@ -197,7 +202,7 @@ def optimizer_method(
         # the damping is strong, and twenty inner steps bound its cost when it is not.
         inner = lineax.Normal(lineax.CG(rtol=1e-2, atol=1e-16, max_steps=20))
         solver = optimistix.LevenbergMarquardt(rtol=1e-10, atol=1e-12, linear_solver=inner)
-        return LeastSquares(residuals(layer), solver)
+        return LeastSquares(matrix_residuals(layer), solver)
     import optax
 
     loss = matrix_loss(layer)
@@ -206,7 +211,7 @@ def optimizer_method(
     return Epochs(adam(loss, 1e-2 if rate is None else rate, epochs * -(-count // size)), size)
 
 
-def _layer(spec: TeacherStudent) -> Layer:
+def _layer(spec: TeacherStudent) -> GaussianLayer:
     return (ExactLayer if spec.exact else TruncatedLayer)(spec.step)
 
 
@@ -220,7 +225,7 @@ def _setting(spec: TeacherStudent) -> dict[str, Any]:
     }
 
 
-def _standing(layer: Layer, parameters: Any, data: Any) -> dict[str, Any]:
+def _standing(layer: GaussianLayer, parameters: Any, data: Any) -> dict[str, Any]:
     place = stand(matrix_loss(layer), parameters, data)
     return {
         "verdict": place.verdict,

@@ -11,7 +11,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices, TruncatedLayer
+from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
 from metastable.learn.training import Method
 
 __all__ = [
@@ -19,11 +19,11 @@ __all__ = [
     "GaugeError",
     "gauge_error",
     "matrix_loss",
-    "residuals",
+    "matrix_residuals",
 ]
 
 
-def matrix_loss(layer: Layer) -> Callable[[Matrices, Dataset], Any]:
+def matrix_loss(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
     """The student's mean squared error per entry, (1/Nd²) Σ_i ‖Σ̂_i − Σ_i‖²_F, to be trained.
 
     It computes in the precision of the data, whatever that of the matrices: data in single
@@ -55,7 +55,9 @@ def matrix_loss(layer: Layer) -> Callable[[Matrices, Dataset], Any]:
     return loss
 
 
-def _truncated_gradient(layer: Layer, matrices: Matrices, data: Dataset) -> tuple[Any, Matrices]:
+def _truncated_gradient(
+    layer: GaussianLayer, matrices: Matrices, data: Dataset
+) -> tuple[Any, Matrices]:
     """Loss and gradient of the truncated layer, in two thirds of the time autodiff takes.
 
     With S = ΣKᵀ, R = ΣQᵀ, L = αAS and the symmetric error E = Σ + LRᵀ + RLᵀ − Σ*, dL = ER and
@@ -136,7 +138,7 @@ class Epochs:
         return carry[0], eqx.combine(carry[1], fixed), total / count
 
 
-def residuals(layer: Layer) -> Callable[[Matrices, Dataset], Any]:
+def matrix_residuals(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
     """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods."""
 
     def errors(matrices: Matrices, data: Dataset) -> Any:

@@ -19,11 +19,11 @@ from jaxtyping import Array, Float
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.learn.gaussian.depth import loss_and_slope, propagate
-from metastable.learn.gaussian.teacher import Dataset, Layer, Matrices, TruncatedLayer
+from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
 
 __all__ = [
-    "Path",
     "ScalarLoss",
+    "ScalarPath",
     "descend",
     "gauss_newton",
     "gradient_descent",
@@ -59,7 +59,7 @@ class ScalarLoss(eqx.Module):
 
 
 def scalar_loss(
-    layer: Layer,
+    layer: GaussianLayer,
     matrices: Matrices,
     data: Dataset,
     depth: int = 1,
@@ -92,7 +92,7 @@ def scalar_loss(
 
 
 def _factorise(
-    layer: Layer, matrices: Matrices, data: Dataset, depth: int, span: Any, count: int
+    layer: GaussianLayer, matrices: Matrices, data: Dataset, depth: int, span: Any, count: int
 ) -> ScalarLoss:
     angles = np.pi * (np.arange(count) + 0.5) / count
     betas = span[0] + (span[1] - span[0]) * (1 + np.cos(angles)) / 2
@@ -124,7 +124,7 @@ def _polynomials(beta: Any, span: tuple[float, float], count: int) -> Any:
     return jnp.stack(found[:count])
 
 
-class Path(NamedTuple):
+class ScalarPath(NamedTuple):
     """Iterates of a descent: `betas` (steps + 1,) and the `losses` (steps,) met on the way."""
 
     betas: np.ndarray
@@ -176,7 +176,7 @@ def gauss_newton() -> Update:
     return update
 
 
-def descend(loss: ScalarLoss, update: Update, steps: int, start: float = 0.0) -> Path:
+def descend(loss: ScalarLoss, update: Update, steps: int, start: float = 0.0) -> ScalarPath:
     """Iterate `update` from `start`; each step costs O(k²), whatever the data were."""
     checks.integer("steps", steps, 1)
     betas, values = map(np.asarray, _iterate(loss, update, jnp.asarray(start, jnp.float64), steps))
@@ -188,7 +188,7 @@ def descend(loss: ScalarLoss, update: Update, steps: int, start: float = 0.0) ->
             f"the descent must stay in the span {loss.span} of its loss; got β = "
             f"{betas[where]:.3g} at step {where}: lower the rate or widen the span."
         )
-    return Path(betas, values)
+    return ScalarPath(betas, values)
 
 
 @eqx.filter_jit

@@ -16,7 +16,7 @@ from metastable.fields import Schedule, SelfAttention
 from metastable.flows.affine import affine_velocity
 from metastable.flows.gaussian_layers import gaussian_layers
 from metastable.flows.trajectory import Trajectory
-from metastable.learn.curves import Curves, answer
+from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import GaussianSteering
 from metastable.learn.training import Gradient, Training, file_in, last, train
 from metastable.measures.gaussian import Gaussian
@@ -158,7 +158,7 @@ def learn_path(
         f"One Gaussian carried to another by {spec.layers} layers: distance {whole:.3g} to "
         f"{path.distances[-1]:.3g}, action {path.action:.4g}."
     )
-    return answer(sentence, facts, figures, path.training.outcome)
+    return make_answer(sentence, facts, figures, path.training.outcome)
 
 
 def _first(start: Gaussian, layers: int) -> LayerMatrices:

@@ -24,7 +24,7 @@ from metastable.core.numerics import jax, jnp
 __all__ = [
     "Dataset",
     "ExactLayer",
-    "Layer",
+    "GaussianLayer",
     "Matrices",
     "TruncatedLayer",
     "random_covariances",
@@ -54,7 +54,7 @@ class Dataset(NamedTuple):
     weights: Any = None
 
 
-class Layer(eqx.Module):
+class GaussianLayer(eqx.Module):
     """How one layer moves covariances; `step` is ε. `layer(matrices, covariances, beta)` is Σ⁺.
 
     `tangent` is the derivative of Σ⁺ in β when Σ itself depends on β with derivative `slope`.
@@ -76,7 +76,7 @@ class Layer(eqx.Module):
     def tangent(self, matrices: Matrices, covariances: Any, slope: Any, beta: Any) -> Any: ...
 
 
-class TruncatedLayer(Layer):
+class TruncatedLayer(GaussianLayer):
     """Σ⁺ = Σ + αβ(M + Mᵀ), M = AΣPΣ: first order in the step, and linear in β.
 
     >>> matrices = Matrices(*[np.eye(1)] * 4)
@@ -97,7 +97,7 @@ class TruncatedLayer(Layer):
         return slope + m + _transpose(m)
 
 
-class ExactLayer(Layer):
+class ExactLayer(GaussianLayer):
     """Σ⁺ = (I + B)Σ(I + B)ᵀ, B = αβ AΣP: positive definite for every step, quadratic in β.
 
     >>> matrices = Matrices(*[np.eye(1)] * 4)
@@ -161,7 +161,7 @@ def random_matrices(dim: int, key_dim: int, seed: int, value_dim: int | None = N
 
 
 def teach(
-    layer: Layer, teacher: Matrices, covariances: Any, beta: float = 1.0, depth: int = 1
+    layer: GaussianLayer, teacher: Matrices, covariances: Any, beta: float = 1.0, depth: int = 1
 ) -> Dataset:
     """What the teacher answers to each covariance after `depth` equal layers."""
     outputs = covariances

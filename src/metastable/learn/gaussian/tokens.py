@@ -17,7 +17,7 @@ import numpy as np
 from metastable.core import checks
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
-from metastable.learn.curves import Curves, answer, losses
+from metastable.learn.curves import Curves, losses, make_answer
 from metastable.learn.gaussian.matrices import gauge_error
 from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss
 from metastable.learn.gaussian.teacher import (
@@ -32,7 +32,7 @@ from metastable.learn.spec import GaussianTokens
 from metastable.learn.training import adam, file_in, last, train
 
 __all__ = [
-    "attend",
+    "attend_prompts",
     "beta_error",
     "learn_tokens",
     "prompt_pairs",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-def attend(matrices: Matrices, tokens: Any, step: float) -> Any:
+def attend_prompts(matrices: Matrices, tokens: Any, step: float) -> Any:
     """x_i ← x_i + ε WV Σ_j softmax_j(⟨Qx_i, Kx_j⟩/√d_k) x_j for prompts, `tokens` (…, n, d).
 
     The same as a layer of `SelfAttention`, for many short prompts at once.
@@ -64,7 +64,7 @@ def prompt_pairs(
     count, dim, _ = roots.shape
     normal = jax.random.normal(jax.random.key(checks.seed(seed)), (count, tokens, dim))
     prompts = normal @ jnp.swapaxes(roots, 1, 2)
-    return Dataset(prompts, attend(teacher, prompts, step))
+    return Dataset(prompts, attend_prompts(teacher, prompts, step))
 
 
 def sample_covariances(data: Dataset) -> Dataset:
@@ -81,7 +81,7 @@ def token_residuals(step: float) -> Callable[[Matrices, Dataset], Any]:
     """Errors of the student's tokens (N, n, d), whose squares sum to `token_loss`."""
 
     def errors(matrices: Matrices, data: Dataset) -> Any:
-        found = attend(matrices, data.inputs, step) - data.targets
+        found = attend_prompts(matrices, data.inputs, step) - data.targets
         return found / np.sqrt(found.size)
 
     return errors
@@ -149,7 +149,7 @@ def learn_tokens(
         f"W, V, Q and K from tokens: {error.product:.3g} away from the teacher; β from their "
         f"covariances errs by n^{slope:.2f}."
     )
-    return answer(sentence, facts, figures, training.outcome)
+    return make_answer(sentence, facts, figures, training.outcome)
 
 
 def beta_error(teacher: Matrices, covariances: Any, tokens: int, step: float, seed: int) -> float:

@@ -9,21 +9,21 @@ import numpy as np
 
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
-from metastable.learn.curves import Curves, Frames, answer, losses
+from metastable.learn.curves import Curves, Frames, losses, make_answer
 from metastable.learn.neural.datasets import Labelled, draw_data
 from metastable.learn.neural.ode import (
     Classifier,
     Continuous,
-    Layers,
+    ResidualLayers,
     classification_loss,
     depth_of,
-    features,
+    final_state,
     initial_classifier,
     resize,
     trace,
 )
 from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
-from metastable.learn.spec import Classification, DeepLimit, Network
+from metastable.learn.spec import Classification, DeepLimit, FlowNet
 from metastable.learn.training import Training, adam, file_in, last, train, whole
 from metastable.observe.neural_collapse import neural_collapse
 
@@ -85,7 +85,7 @@ def learn_classes(
         f"{end['accuracy, held-out']:.2%} of held-out points are told apart; the variability "
         f"inside classes fell {seen[0, 0] / seen[-1, 0]:.3g} times."
     )
-    return answer(sentence, facts, figures, training.outcome)
+    return make_answer(sentence, facts, figures, training.outcome)
 
 
 def learn_deep_limit(
@@ -96,10 +96,10 @@ def learn_deep_limit(
     training, _ = _train(spec, data, held, checkpoint, progress)
     network, parameters = spec.network, training.parameters
     if training.outcome.name == "interrupted":
-        return answer("Interrupted.", _setting(spec, parameters), {}, training.outcome)
+        return make_answer("Interrupted.", _setting(spec, parameters), {}, training.outcome)
     held = Labelled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
-    end = features(parameters, x, network, Continuous(1e-11))
+    end = final_state(parameters, x, network, Continuous(1e-11))
     pool = split_neurons(parameters.stages[0], spec.groups)
     start = resize(x, network.widths[0])
     _, spread = average_and_spread(pool, start, network.horizon)
@@ -108,7 +108,7 @@ def learn_deep_limit(
     size = float(jnp.sqrt(jnp.mean(jnp.sum(end**2, axis=1))))
     euler, noisy, wrong = [], [], []
     for count in spec.layers:
-        deep = features(parameters, x, network, Layers(count))
+        deep = final_state(parameters, x, network, ResidualLayers(count))
         euler.append(float(jnp.sqrt(jnp.mean(jnp.sum((deep - end) ** 2, axis=1)))) / size)
         answers = deep @ parameters.matrix.T + parameters.offset
         wrong.append(float(jnp.mean(jnp.argmax(answers, axis=1) != held.labels)))
@@ -150,7 +150,7 @@ def learn_deep_limit(
         f"A network of L layers is L^{slopes[0]:.2f} away from its flow; with neurons drawn anew "
         f"for each layer, L^{slopes[1]:.2f}."
     )
-    return answer(sentence, facts, figures, training.outcome)
+    return make_answer(sentence, facts, figures, training.outcome)
 
 
 def _train(
@@ -163,7 +163,7 @@ def _train(
     """The training of a spec, watched, and what is seen before its first step."""
     network, descent = spec.network, spec.training
     parameters = initial_classifier(network, int(data.labels.max()) + 1, spec.seed)
-    look = jax.jit(lambda parameters, x: features(parameters, x, network))
+    look = jax.jit(lambda parameters, x: final_state(parameters, x, network))
 
     def watch(parameters: Classifier) -> np.ndarray:
         matrix, offset = np.asarray(parameters.matrix), np.asarray(parameters.offset)
@@ -202,7 +202,7 @@ def _batches(size: int) -> Any:
 
 
 def _through_depth(
-    parameters: Classifier, points: np.ndarray, network: Network
+    parameters: Classifier, points: np.ndarray, network: FlowNet
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and states (m, n, d) of the trained network."""
     depth = depth_of(network)

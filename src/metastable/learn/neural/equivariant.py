@@ -25,7 +25,7 @@ from metastable.core.outcome import Outcome
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.geometry.sphere import project, retract, uniform_points
-from metastable.learn.curves import Curves, answer
+from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Equivariant
 from metastable.learn.training import Training, adam, file_in, train
 from metastable.measures import Points
@@ -34,7 +34,7 @@ __all__ = [
     "TARGETS",
     "Fits",
     "Heads",
-    "attend",
+    "apply_heads",
     "best_values",
     "even_share",
     "head_means",
@@ -63,7 +63,7 @@ def head_means(score: Float[Array, "H d d"], x: Float[Array, "b n d"]) -> Float[
     return jnp.einsum("bhij,bje->bihe", jax.nn.softmax(scores, axis=-1), x)
 
 
-def attend(heads: Heads, x: Float[Array, "b n d"]) -> Float[Array, "b n d"]:
+def apply_heads(heads: Heads, x: Float[Array, "b n d"]) -> Float[Array, "b n d"]:
     """Σ_h V_h Σ_j softmax_j⟨x_i, A_h x_j⟩ x_j for each token of each configuration."""
     return jnp.einsum("bihe,hde->bid", head_means(heads.score, x), heads.value)
 
@@ -140,7 +140,7 @@ class Fits(NamedTuple):
 
     def errors(self, parameters: Heads, outputs: tuple[str, ...]) -> Array:
         """Mean square errors over mean square targets, (t, o, s), of heads (t, o, s, H, d, d)."""
-        y = jax.vmap(jax.vmap(jax.vmap(attend), (0, None)), (0, None))(parameters, self.x)
+        y = jax.vmap(jax.vmap(jax.vmap(apply_heads), (0, None)), (0, None))(parameters, self.x)
         found = [
             jnp.sum((respond(y[:, k], self.x, output) - self.wanted(output)) ** 2, axis=(2, 3, 4))
             / jnp.sum(self.wanted(output) ** 2, axis=(2, 3, 4))
@@ -197,7 +197,7 @@ def learn_equivariant(
             words = f"Trained heads, d = {d}, {spec.tokens} tokens, the output {WORDS[output]}."
             curves[f"{output}_{d}"] = _curves(spec, done, found, words)
     sentence = f"{len(spec.targets)} equivariant maps fitted by up to {max(spec.heads)} heads."
-    return answer(sentence, facts, curves, outcome)
+    return make_answer(sentence, facts, curves, outcome)
 
 
 def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[str, Curves]:

@@ -14,19 +14,19 @@ from typing import Any, Literal, NamedTuple, Protocol
 from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.spec import Network
+from metastable.learn.spec import FlowNet
 
 __all__ = [
     "Classifier",
     "Continuous",
     "Depth",
-    "Layers",
+    "ResidualLayers",
     "Weights",
+    "class_scores",
     "classification_loss",
     "depth_of",
-    "features",
+    "final_state",
     "initial_classifier",
-    "logits",
     "resize",
     "trace",
     "velocity",
@@ -55,7 +55,7 @@ def velocity(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
 
 
 class Depth(Protocol):
-    """How points move through one piece of weights: `Layers(...)` or `Continuous(...)`."""
+    """How points move through one piece of weights: `ResidualLayers(...)` or `Continuous(...)`."""
 
     def move(
         self, field: Callable[..., Any], x: Any, weights: Any, span: float, pieces: int
@@ -65,7 +65,7 @@ class Depth(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Layers:
+class ResidualLayers:
     """A ResNet: `count` layers per stage, shared evenly by its pieces; every layer is a state."""
 
     count: int
@@ -123,10 +123,10 @@ class Continuous:
         ).ys
 
 
-def depth_of(network: Network) -> Depth:
+def depth_of(network: FlowNet) -> Depth:
     """The depth a spec asks for."""
     if network.layers is not None:
-        return Layers(network.layers)
+        return ResidualLayers(network.layers)
     return Continuous(network.tolerance, network.adjoint)
 
 
@@ -138,7 +138,7 @@ def resize(x: Array, dim: int) -> Array:
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
 
-def initial_classifier(network: Network, classes: int, seed: int) -> Classifier:
+def initial_classifier(network: FlowNet, classes: int, seed: int) -> Classifier:
     """Random weights: a of variance 1/d, c of variance 1/w, both offsets zero."""
     nodes = network.pieces + (network.path == "linear")
     keys = iter(jax.random.split(jax.random.key(seed), 2 * len(network.widths) + 1))
@@ -157,7 +157,7 @@ def initial_classifier(network: Network, classes: int, seed: int) -> Classifier:
 
 
 def trace(
-    parameters: Classifier, x: Float[Array, "n d0"], network: Network, depth: Depth | None = None
+    parameters: Classifier, x: Float[Array, "n d0"], network: FlowNet, depth: Depth | None = None
 ) -> Float[Array, "m n d"]:
     """States through all stages, the first of them x; narrow ones are padded with zeros."""
     depth = depth_of(network) if depth is None else depth
@@ -171,8 +171,8 @@ def trace(
     return jnp.concatenate(states)
 
 
-def features(
-    parameters: Classifier, x: Float[Array, "n d0"], network: Network, depth: Depth | None = None
+def final_state(
+    parameters: Classifier, x: Float[Array, "n d0"], network: FlowNet, depth: Depth | None = None
 ) -> Float[Array, "n d"]:
     """The state at the end of the last stage, which the classifier reads."""
     depth = depth_of(network) if depth is None else depth
@@ -181,15 +181,15 @@ def features(
     return x
 
 
-def logits(
-    parameters: Classifier, x: Float[Array, "n d0"], network: Network, depth: Depth | None = None
+def class_scores(
+    parameters: Classifier, x: Float[Array, "n d0"], network: FlowNet, depth: Depth | None = None
 ) -> Float[Array, "n k"]:
     """One number for each class; the largest is the answer."""
-    return features(parameters, x, network, depth) @ parameters.matrix.T + parameters.offset
+    return final_state(parameters, x, network, depth) @ parameters.matrix.T + parameters.offset
 
 
 def classification_loss(
-    network: Network, loss: str = "cross_entropy", decay: float = 0.0, depth: Depth | None = None
+    network: FlowNet, loss: str = "cross_entropy", decay: float = 0.0, depth: Depth | None = None
 ) -> Callable[[Classifier, tuple[Array, Array]], Array]:
     """The mean loss of a batch (x, labels), plus (decay/2)(‖W‖² + ‖b‖² + mean ‖features‖²).
 
@@ -203,7 +203,7 @@ def classification_loss(
         import optax
 
         x, labels = batch
-        state = features(parameters, x, network, depth)
+        state = final_state(parameters, x, network, depth)
         found = state @ parameters.matrix.T + parameters.offset
         if loss == "squares":
             goal = jax.nn.one_hot(labels, found.shape[-1])
@@ -217,7 +217,7 @@ def classification_loss(
     return objective
 
 
-def _stage(weights: Weights, x: Array, network: Network, depth: Depth) -> Array:
+def _stage(weights: Weights, x: Array, network: FlowNet, depth: Depth) -> Array:
     """States (pieces, m, n, d) of one stage."""
     linear = network.path == "linear"
     pieces = network.pieces
