@@ -1,4 +1,4 @@
-"""Figures of the Gaussian trials: errors against N, spectra by layer, spectra beside their laws."""
+"""Figures of Gaussian studies: errors against N, spectra by layer, spectra beside their laws."""
 
 from __future__ import annotations
 

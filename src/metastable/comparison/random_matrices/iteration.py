@@ -41,45 +41,18 @@ class Setting:
 
 _ALL = (
     Setting("explosion", "standard matrices: the spectrum explodes", 300, 128, 7, 1.0, "samples"),
-    Setting(
-        "more-keys",
-        "smaller d, larger d_k: the same explosion, some thirty orders of magnitude lower",
-        30,
-        1280,
-        5,
-        1.0,
-        "samples",
-    ),
+    Setting("more-keys",
+            "smaller d, larger d_k: the same explosion, some thirty orders of magnitude lower",
+            30, 1280, 5, 1.0, "samples"),
     Setting("small-step", "a step of 0.01: contained", 30, 1280, 5, 0.01, "truncated"),
-    Setting(
-        "negative",
-        "the same for 25 layers: the truncated map gives negative eigenvalues",
-        30,
-        1280,
-        25,
-        0.01,
-        "truncated",
-    ),
-    Setting(
-        "negative-later",
-        "the same for 80 layers: negative eigenvalues grow as the positive ones do",
-        30,
-        1280,
-        80,
-        0.01,
-        "truncated",
-    ),
-    Setting(
-        "marchenko-pastur",
-        "a step of 1e-5, 1000 layers: still close to the law of the start",
-        1024,
-        1280,
-        1000,
-        1e-5,
-        "truncated",
-        tolerance=1e-3,
-    ),
-)
+    Setting("negative", "the same for 25 layers: the truncated map gives negative eigenvalues",
+            30, 1280, 25, 0.01, "truncated"),
+    Setting("negative-later",
+            "the same for 80 layers: negative eigenvalues grow as the positive ones do",
+            30, 1280, 80, 0.01, "truncated"),
+    Setting("marchenko-pastur", "a step of 1e-5, 1000 layers: still close to the law of the start",
+            1024, 1280, 1000, 1e-5, "truncated", tolerance=1e-3),
+)  # fmt: skip
 SETTINGS = {setting.name: setting for setting in _ALL}
 
 

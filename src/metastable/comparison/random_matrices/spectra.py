@@ -71,65 +71,49 @@ def _product(n: int, random: np.random.Generator) -> np.ndarray:
     return _gram(random.standard_normal((n, n)) @ random.standard_normal((n, n)))
 
 
+def _root(values: np.ndarray, n: int) -> np.ndarray:
+    return values / math.sqrt(n)
+
+
+def _size(values: np.ndarray, n: int) -> np.ndarray:
+    return np.abs(values) / math.sqrt(n)
+
+
+def _plain(values: np.ndarray, n: int) -> np.ndarray:
+    return values
+
+
+def _apart(n: int) -> float:
+    """Where the eigenvalue of the mean of uniform entries stands."""
+    return outlier_location(n, 0.5, UNIFORM)
+
+
 ENSEMBLES = {
     "wigner": Ensemble(
-        "eigenvalues, symmetric N(0, 1)/√n",
-        _wigner,
-        lambda x, n: x / math.sqrt(n),
-        lambda n: Semicircle(),
-    ),
+        "eigenvalues, symmetric N(0, 1)/√n", _wigner, _root, lambda n: Semicircle()),
     "wigner-singular": Ensemble(
-        "singular values, symmetric N(0, 1)/√n",
-        _wigner,
-        lambda x, n: np.abs(x) / math.sqrt(n),
-        lambda n: QuarterCircle(),
-    ),
+        "singular values, symmetric N(0, 1)/√n", _wigner, _size, lambda n: QuarterCircle()),
     "wigner-unscaled": Ensemble(
-        "eigenvalues, symmetric N(0, 1)",
-        _wigner,
-        lambda x, n: x,
-        lambda n: Semicircle(scale=math.sqrt(n)),
-    ),
+        "eigenvalues, symmetric N(0, 1)", _wigner, _plain, lambda n: Semicircle(math.sqrt(n))),
     "uniform": Ensemble(
-        "eigenvalues, symmetric U(0, 1)/√n",
-        _uniform,
-        lambda x, n: x / math.sqrt(n),
-        lambda n: Semicircle(scale=math.sqrt(UNIFORM)),
-        lambda n: outlier_location(n, 0.5, UNIFORM) / math.sqrt(n),
-    ),
+        "eigenvalues, symmetric U(0, 1)/√n", _uniform, _root,
+        lambda n: Semicircle(math.sqrt(UNIFORM)), lambda n: _apart(n) / math.sqrt(n)),
     "uniform-singular": Ensemble(
-        "singular values, symmetric U(0, 1)/√n",
-        _uniform,
-        lambda x, n: np.abs(x) / math.sqrt(n),
-        lambda n: QuarterCircle(scale=math.sqrt(UNIFORM)),
-        lambda n: outlier_location(n, 0.5, UNIFORM) / math.sqrt(n),
-    ),
+        "singular values, symmetric U(0, 1)/√n", _uniform, _size,
+        lambda n: QuarterCircle(math.sqrt(UNIFORM)), lambda n: _apart(n) / math.sqrt(n)),
     "uniform-unscaled": Ensemble(
-        "eigenvalues, symmetric U(0, 1)",
-        _uniform,
-        lambda x, n: x,
-        lambda n: Semicircle(scale=math.sqrt(UNIFORM * n)),
-        lambda n: outlier_location(n, 0.5, UNIFORM),
-    ),
+        "eigenvalues, symmetric U(0, 1)", _uniform, _plain,
+        lambda n: Semicircle(math.sqrt(UNIFORM * n)), _apart),
     "quarter-circle": Ensemble(
-        "singular values, independent N(0, 1)/√n",
-        _independent,
-        lambda x, n: np.sqrt(x / n),
-        lambda n: QuarterCircle(),
-    ),
+        "singular values, independent N(0, 1)/√n", _independent, lambda x, n: np.sqrt(x / n),
+        lambda n: QuarterCircle()),
     "marchenko-pastur": Ensemble(
-        "eigenvalues, WWᵀ/√n with W of U(−1, 1)",
-        _centred,
-        lambda x, n: x / math.sqrt(n),
-        lambda n: MarchenkoPastur(scale=math.sqrt(n) / 3),
-    ),
+        "eigenvalues, WWᵀ/√n with W of U(−1, 1)", _centred, _root,
+        lambda n: MarchenkoPastur(scale=math.sqrt(n) / 3)),
     "fuss-catalan": Ensemble(
-        "squared singular values, GH/n of two N(0, 1)",
-        _product,
-        lambda x, n: x / n**2,
-        lambda n: FussCatalan(order=2),
-    ),
-}
+        "squared singular values, GH/n of two N(0, 1)", _product, lambda x, n: x / n**2,
+        lambda n: FussCatalan(order=2)),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
