@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import timing
 from metastable.core.numerics import jax, jnp
-from metastable.learn.lessons import optimiser_method
-from metastable.learn.matrices import Epochs, gauge_error, matrix_loss
-from metastable.learn.scalar import descend, gradient_descent, scalar_loss
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.experiments import optimizer_method
+from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss
+from metastable.learn.gaussian.scalar import descend, gradient_descent, scalar_loss
+from metastable.learn.gaussian.teacher import (
     Dataset,
     TruncatedLayer,
     random_covariances,
@@ -169,7 +169,7 @@ def _race(samples: int, dim: int, key_dim: int, epochs: int) -> dict:
         planned = epochs if name != "adam" else int(0.7 * epochs)
         run = train(
             student,
-            optimiser_method(name, LAYER, planned, 32, count),
+            optimizer_method(name, LAYER, planned, 32, count),
             data,
             steps=planned,
             validation=held,

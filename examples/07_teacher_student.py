@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import optax
 
-from metastable.learn.lesson import Curves
-from metastable.learn.matrices import Epochs, gauge_error, matrix_loss
-from metastable.learn.scalar import descend, gradient_descent, newton, scalar_loss
-from metastable.learn.teacher import (
+from metastable.learn.curves import Curves
+from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss
+from metastable.learn.gaussian.scalar import descend, gradient_descent, newton, scalar_loss
+from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
     random_covariances,
     random_matrices,

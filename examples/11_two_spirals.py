@@ -18,17 +18,17 @@ import numpy as np
 import optax
 
 from metastable.core.numerics import jnp
-from metastable.learn.datasets import draw_spirals
-from metastable.learn.lesson import Frames
-from metastable.learn.neural_ode import (
+from metastable.learn.curves import Frames
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import (
     Continuous,
-    Layers,
+    ResidualLayers,
     classification_loss,
-    features,
+    final_state,
     initial_classifier,
     trace,
 )
-from metastable.learn.spec import Network
+from metastable.learn.spec import FlowNet
 from metastable.learn.training import Gradient, train
 from metastable.observe.neural_collapse import neural_collapse
 from metastable.report import save_figure, write_film
@@ -37,7 +37,7 @@ from metastable.report.lesson_pictures import draw_frames, film_frames
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("METASTABLE_OUT", "out"))
-network = Network(widths=(3,), neurons=16, horizon=4.0, layers=16)
+network = FlowNet(widths=(3,), neurons=16, horizon=4.0, layers=16)
 steps = 60 if fast else 800
 
 # Data
@@ -56,7 +56,7 @@ learned = training.parameters
 # Analysis: answers, collapse, and the distance of L layers from the flow
 def judge(parameters, part):
     matrix, offset = np.asarray(parameters.matrix), np.asarray(parameters.offset)
-    state = np.asarray(features(parameters, jnp.asarray(part.points), network))
+    state = np.asarray(final_state(parameters, jnp.asarray(part.points), network))
     accuracy = np.mean(np.argmax(state @ matrix.T + offset, axis=1) == part.labels)
     return accuracy, neural_collapse(state, part.labels, matrix, offset).variability
 
@@ -65,9 +65,9 @@ print(f"training {training}")
 for name, parameters in (("untrained", start), ("trained", learned)):
     accuracy, variability = judge(parameters, held)
     print(f"{name}: held-out accuracy {accuracy:.3f}, NC1 {variability:.3g}")
-end = features(learned, x, network, Continuous(1e-9))
+end = final_state(learned, x, network, Continuous(1e-9))
 for count in (32, 64, 128):
-    gap = jnp.sqrt(jnp.mean((features(learned, x, network, Layers(count)) - end) ** 2))
+    gap = jnp.sqrt(jnp.mean((final_state(learned, x, network, ResidualLayers(count)) - end) ** 2))
     print(f"{count} layers: distance from the flow {float(gap):.4f}")
 
 # Figures

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable.learn.steering import Plant, steer_tokens
-from metastable.learn.steering_lesson import random_tokens
-from metastable.learn.steering_measures import amplification, meeting_bound, perturbed_errors
+from metastable.learn.control.measures import amplification, meeting_bound, perturbed_errors
+from metastable.learn.control.steering import Plant, steer_tokens
+from metastable.learn.control.steering_experiment import random_tokens
 from metastable.report import save_figure
 from metastable.report.steering import draw_paths
 from metastable.report.style import CATEGORIES, INK, legend, new_figure

@@ -16,7 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable.learn.clusters_on_demand import Demand, count_clusters, success, train_clusters
+from metastable.learn.control.clusters import (
+    Demand,
+    count_clusters,
+    success,
+    train_clusters,
+)
 from metastable.report import save_figure
 from metastable.report.style import CATEGORIES, OTHER, legend, new_figure
 from metastable.theory.perturbation import balanced_strength, pinning_strength

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from metastable.models.recurrent import Cell, Recurrent, RecurrentConfig
-from metastable.models.transformer import (
+from metastable.models.own.recurrent import Cell, Recurrent, RecurrentConfig
+from metastable.models.own.transformer import (
     EncoderDecoder,
     Layer,
     Trace,

@@ -15,7 +15,7 @@ SOURCE = Path(ms.__file__).parent
 # Each package may import itself and what stands before it. Lazy imports, imports by string and
 # modules named in strings count like any other.
 PATH = (
-    "core geometry spec measures fields flows observe comparison learn trials sweep models audit "
+    "core geometry spec measures fields flows observe comparison learn sweep models audit kinds "
     "results report reproduce explorer cli"
 ).split()
 RANK = {name: rank for rank, name in enumerate(PATH)}
@@ -24,9 +24,8 @@ RANK["theory"] = RANK["observe"] + 0.5
 THEORY = {"core", "geometry", "theory"}
 # The only modules that may name what comes after them.
 EXCEPTIONS = {"core/show.py", "__init__.py", "__main__.py", "cli/__main__.py"}
-# These still do, and wait to be taken apart: the page of a lesson is written with its result, and
-# lessons that hear theory or a real model are found by name.
-EXCEPTIONS |= {"results.py", "learn/build.py"}
+# This one still does, and waits to be taken apart: the page is written with its result.
+EXCEPTIONS |= {"results.py"}
 
 
 def imports(source: str):

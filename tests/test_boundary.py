@@ -13,7 +13,7 @@ import pytest
 
 import metastable as ms
 from metastable.cli import main
-from tests.learn.small_lesson import SPEC, spec_file
+from tests.learn.small_spec import SPEC, spec_file
 
 PREDICT = ["predict", "--dim", "3", "--beta", "2", "--json"]
 

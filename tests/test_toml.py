@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastable import kinds
 from metastable.audit.spec import load_config
 from metastable.core.toml import read_toml, to_toml
-from metastable.learn.spec import KINDS, Classification, load_lesson
+from metastable.learn.spec import Classification
 from metastable.spec.experiment import Experiment, load_experiment
 from metastable.sweep.spec import Sweep, load_sweep
 
 LOADERS = {
     "run": lambda path: load_experiment(path, {}),
     "sweep": load_sweep,
-    "learn": load_lesson,
+    "learn": kinds.load,
     "audit": load_config,
 }
 
@@ -140,7 +141,7 @@ def integers(node):
             yield from integers(child)
 
 
-@pytest.mark.parametrize("model", [Experiment, Sweep, *KINDS.values()])
+@pytest.mark.parametrize("model", [Experiment, Sweep, *map(kinds.spec_class, kinds.KINDS)])
 def test_every_integer_of_a_spec_fits_64_bits(model):
     found = list(integers(model.model_json_schema()))
     assert found

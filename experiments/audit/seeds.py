@@ -26,7 +26,7 @@ from metastable.audit.generators.prefix import Prefix
 from metastable.audit.generators.soft import Soft
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import Reading, Target, build_model, make_alphabet
-from metastable.models.training import Recipe
+from metastable.models.own.training import Recipe
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WORKERS = 6

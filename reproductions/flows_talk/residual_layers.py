@@ -7,9 +7,9 @@ from scipy.integrate import solve_ivp
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
-from metastable.learn.neural_ode import Continuous, Layers, initial_classifier, trace
-from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
-from metastable.learn.spec import Network
+from metastable.learn.neural.ode import Continuous, ResidualLayers, initial_classifier, trace
+from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.spec import FlowNet
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -46,7 +46,7 @@ def residual_layers(
     *, depths: list[int], points: int, dim: int, neurons: int, horizon: float, draws: int
 ) -> Finding:
     """A residual network of L layers against its differential equation, and with random weights."""
-    network = Network(widths=(dim,), neurons=neurons, horizon=horizon)
+    network = FlowNet(widths=(dim,), neurons=neurons, horizon=horizon)
     parameters = initial_classifier(network, 2, 0)
     weights = parameters.stages[0]
     weights = weights._replace(b=0.5 * jax.random.normal(jax.random.key(1), weights.b.shape))
@@ -59,7 +59,7 @@ def residual_layers(
     far = lambda one, other: np.linalg.norm(one - other, axis=-1).max()
     worst, last = [], []
     for depth in depths:
-        states = np.asarray(trace(parameters, x, network, Layers(depth)))
+        states = np.asarray(trace(parameters, x, network, ResidualLayers(depth)))
         worst.append(far(states, flow[:: most // depth]))
         last.append(states[-1] - flow[-1])
     slope = power_of_depth(depths, worst)

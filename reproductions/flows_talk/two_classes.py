@@ -9,8 +9,8 @@ import numpy as np
 
 from metastable.core.figure import Film
 from metastable.core.verdict import judge
-from metastable.learn.neural_lessons import learn_classes
-from metastable.learn.spec import Classification, Descent, Network, Spirals
+from metastable.learn.neural.classification import learn_classes
+from metastable.learn.spec import Classification, Descent, FlowNet, Spirals
 from metastable.report.learning import draw_curves
 from metastable.report.lesson_pictures import draw_frames, film_frames
 from metastable.reproduce.entry import Entry
@@ -57,15 +57,14 @@ def two_classes(
     With `layers` its Euler steps are trained instead, which compiles faster; 0 is the flow itself.
     """
     spec = Classification(
-        kind="classification",
         data=Spirals(points=points, turns=turns),
-        network=Network(
+        network=FlowNet(
             widths=(3,), neurons=neurons, horizon=horizon, layers=layers or None, tolerance=1e-3
         ),
         training=Descent(steps=steps, rate=0.02, decay=decay),
     )
     lesson = learn_classes(spec)
-    facts, seen = lesson.facts, lesson.curves["depth"].lines["NC1"][1]
+    facts, seen = lesson.facts, lesson.figures["depth"].lines["NC1"][1]
     rows = [
         holds("held-out points of two classes told apart by one vector after the flow",
               "two classes flow to different regions", facts["held-out accuracy"] >= 0.97,
@@ -79,7 +78,7 @@ def two_classes(
         judge("answers other than the nearest class mean", "neural collapse, NC4", 0.0,
               facts["NC4, answers that are not the nearest mean"], absolute=0.01),
     ]  # fmt: skip
-    picture: Any = lesson.pictures["flow"]
+    picture: Any = lesson.figures["flow"]
 
     def movie(frames: int) -> Film:
         kept = np.unique(np.linspace(0, len(picture.times) - 1, frames).round().astype(int))
@@ -88,7 +87,7 @@ def two_classes(
 
     figures = {
         "flow": draw_frames(picture),
-        "collapse": draw_curves(lesson.curves["collapse"]),
-        "depth": draw_curves(lesson.curves["depth"]),
+        "collapse": draw_curves(lesson.figures["collapse"]),
+        "depth": draw_curves(lesson.figures["depth"]),
     }
     return Finding(rows, figures, movies={"flow": movie})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from metastable.comparison.random_matrices.spectra import Spectrum
 from metastable.core.verdict import Verdict, judge
 from metastable.report.gaussians import draw_spectra
-from metastable.trials.spectra import Spectrum
 
 __all__ = ["REACH", "draw_beside_laws", "near_law"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows import Layers, flow
 from metastable.measures import Gaussian
@@ -11,7 +12,6 @@ from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.gaussian import blow_up_time, covariance_at
-from metastable.trials.draws import draw_layer
 
 ENTRY = Entry(
     title="Small steps and continuous time",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import learn_depth
-from metastable.learn.teacher import TruncatedLayer
+from metastable.learn.gaussian.experiments import learn_depth
+from metastable.learn.spec import GaussianDepth
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -24,7 +24,9 @@ ENTRY = Entry(
 
 def deep_training(*, dim: int, key_dim: int, samples: int, steps: int) -> Finding:
     """β through 5 layers of step 0.1; the rate is not printed and is taken from the curvature."""
-    found = learn_depth(TruncatedLayer(0.1), 5, dim, key_dim, samples, None, steps)
+    found = learn_depth(
+        GaussianDepth(depth=5, dim=dim, key_dim=key_dim, samples=samples, steps=steps)
+    )
     rows = [
         judge(f"β after {steps} steps, 5 layers of step 0.1", "section 3.3.2", 1.0,
               found.facts["β"], absolute=1e-6),
@@ -32,4 +34,4 @@ def deep_training(*, dim: int, key_dim: int, samples: int, steps: int) -> Findin
               found.facts["validation loss"] < 1e-9 * found.facts["first loss"],
               "far below the first loss", found.facts["validation loss"]),
     ]  # fmt: skip
-    return Finding(rows, {"loss": draw_curves(found.curves["loss"])})
+    return Finding(rows, {"loss": draw_curves(found.figures["loss"])})

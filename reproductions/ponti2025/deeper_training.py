@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.depth import loss_and_slope
-from metastable.learn.lessons import learn_depth
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.depth import loss_and_slope
+from metastable.learn.gaussian.experiments import learn_depth
+from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
     random_covariances,
     random_matrices,
     split,
     teach,
 )
+from metastable.learn.spec import GaussianDepth
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -37,7 +38,17 @@ ENTRY = Entry(
 def deeper_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: float) -> Finding:
     """β through 10 layers of step 0.001 at the printed rate; and the listing's derivative."""
     layer = TruncatedLayer(1e-3)
-    found = learn_depth(layer, 10, dim, key_dim, samples, rate, steps)
+    found = learn_depth(
+        GaussianDepth(
+            step=layer.step,
+            depth=10,
+            dim=dim,
+            key_dim=key_dim,
+            samples=samples,
+            rate=rate,
+            steps=steps,
+        )
+    )
     teacher, inputs = random_matrices(dim, key_dim, 1), random_covariances(samples, dim, 2)
     data, _ = split(teach(layer, teacher, inputs, depth=10), seed=1)
     at = [loss_and_slope(layer, teacher, data, 10, np.float64(b)) for b in (0.499, 0.5, 0.501)]
@@ -52,4 +63,4 @@ def deeper_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: f
         judge("slope by the listing's recursion for dΣ/dβ, against differences: relative error",
               "Listing 5, lines 40 to 45", 0.0, off, absolute=1e-4),
     ]  # fmt: skip
-    return Finding(rows, {"loss": draw_curves(found.curves["loss"])})
+    return Finding(rows, {"loss": draw_curves(found.figures["loss"])})

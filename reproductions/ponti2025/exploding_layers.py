@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from metastable.comparison.random_matrices import SETTINGS, Track, iterate
 from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.trials import SETTINGS, Track, iterate
 
 ENTRY = Entry(
     title="Iterated layers explode",

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows import Layers, flow
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
-from metastable.trials.draws import draw_layer
 
 from ._moments import sample_moments
 

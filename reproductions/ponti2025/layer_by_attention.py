@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from metastable.comparison.random_matrices import verify
 from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_attention_errors, draw_effective_tokens
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
-from metastable.trials import verify
 
 ENTRY = Entry(
     title="The closed form against genuine attention",

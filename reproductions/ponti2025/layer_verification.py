@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.gaussian import sample_error
-from metastable.trials.draws import draw_layer
 
 from ._moments import sample_moments
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED
-from metastable.learn.matrices import residuals
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.experiments import PUBLISHED
+from metastable.learn.gaussian.matrices import matrix_residuals
+from metastable.learn.gaussian.teacher import (
     Dataset,
-    Layer,
+    GaussianLayer,
     Matrices,
     random_covariances,
     random_matrices,
@@ -44,7 +44,7 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
     """The hand-written gradients of Listing 6 against automatic differentiation."""
     teacher, student = (random_matrices(dim, key_dim, seed) for seed in (1, 2))
     data = teach(PUBLISHED, teacher, random_covariances(samples, dim, 3))
-    errors = residuals(PUBLISHED)
+    errors = matrix_residuals(PUBLISHED)
     loss = lambda m: jnp.sum(errors(m, data) ** 2)
     right = jax.jit(jax.grad(loss))(student)
     off = {
@@ -88,7 +88,9 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
     return Finding(rows, {"gradients": bars, "descent": curves})
 
 
-def _listed(layer: Layer, matrices: Matrices, data: Dataset, repaired: bool) -> list[np.ndarray]:
+def _listed(
+    layer: GaussianLayer, matrices: Matrices, data: Dataset, repaired: bool
+) -> list[np.ndarray]:
     """Mean gradients over all pairs in the listing's formulas; `repaired` puts Y in place of Y′."""
     w, v, q, k = map(np.asarray, matrices)
     alpha, dim = layer.gain(matrices, 1.0), len(w)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED, learn_matrices
+from metastable.learn.gaussian.experiments import learn_matrices
+from metastable.learn.spec import GaussianMatrices
 from metastable.report.learning import draw_curves
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
@@ -29,9 +30,12 @@ def matrix_training(
 ) -> Finding:
     """W, V, Q, K by stochastic descent in batches of 32, at both printed rates."""
     made = [
-        learn_matrices(PUBLISHED, dim, key_dim, samples, rate=rate, epochs=epochs) for rate in rates
+        learn_matrices(
+            GaussianMatrices(dim=dim, key_dim=key_dim, samples=samples, rate=rate, epochs=epochs)
+        )
+        for rate in rates
     ]
-    slow, fast = [np.asarray(one.curves["loss"].lines["training"][1]) for one in made]
+    slow, fast = [np.asarray(one.figures["loss"].lines["training"][1]) for one in made]
     blocks = fast[: 10 * (epochs // 10)].reshape(10, -1).mean(axis=1)
     held, last = made[1].facts["validation loss"], float(fast[-1])
     rows = [
@@ -53,4 +57,4 @@ def matrix_training(
         "epoch", "mean squared error (train)",
         f"All four matrices, d = {dim}, d_k = {key_dim}, batches of 32.", log="y", lines=True,
     )  # fmt: skip
-    return Finding(rows, {"rates": both, "loss": draw_curves(made[1].curves["loss"])})
+    return Finding(rows, {"rates": both, "loss": draw_curves(made[1].figures["loss"])})

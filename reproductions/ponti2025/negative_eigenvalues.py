@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.comparison.random_matrices import iterate
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.report.gaussians import draw_iteration
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.gaussian import longest_truncated_step
-from metastable.trials import iterate
-from metastable.trials.draws import draw_layer
 
 ENTRY = Entry(
     title="Where negative eigenvalues come from",

@@ -6,9 +6,9 @@ import numpy as np
 
 from metastable.core.numerics import jax
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED
-from metastable.learn.scalar import scalar_loss
-from metastable.learn.teacher import ExactLayer, random_covariances, random_matrices, teach
+from metastable.learn.gaussian.experiments import PUBLISHED
+from metastable.learn.gaussian.scalar import scalar_loss
+from metastable.learn.gaussian.teacher import ExactLayer, random_covariances, random_matrices, teach
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from metastable.learn.landscape import stand
-from metastable.learn.lessons import PUBLISHED, learn_matrices
-from metastable.learn.matrices import matrix_loss
-from metastable.learn.teacher import random_covariances, random_matrices, teach
+from metastable.learn.gaussian.experiments import PUBLISHED, learn_matrices
+from metastable.learn.gaussian.landscape import stand
+from metastable.learn.gaussian.matrices import matrix_loss
+from metastable.learn.gaussian.teacher import random_covariances, random_matrices, teach
+from metastable.learn.spec import GaussianMatrices
 from metastable.report.learning import draw_curves
 from metastable.report.plots import draw_bars
 from metastable.reproduce.entry import Entry
@@ -32,7 +33,9 @@ ENTRY = Entry(
 def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) -> Finding:
     """The Hessian where plain descent is slow, and at the teacher."""
     made = learn_matrices(
-        PUBLISHED, dim, key_dim, samples, rate=rate, epochs=epochs, landscape=True
+        GaussianMatrices(
+            dim=dim, key_dim=key_dim, samples=samples, rate=rate, epochs=epochs, landscape=True
+        )
     )
     places = {name: told for name, told in made.facts.items() if name.startswith("landscape")}
     flat = next(iter(places.values()))
@@ -63,4 +66,4 @@ def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) 
         f"d = {dim}, d_k = {key_dim}.",
     )  # fmt: skip
     bars.axes[0].margins(y=0.3)  # room for the legend
-    return Finding(rows, {"descent": draw_curves(made.curves["loss"]), "curvature": bars})
+    return Finding(rows, {"descent": draw_curves(made.figures["loss"]), "curvature": bars})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED, learn_beta
+from metastable.learn.gaussian.experiments import learn_beta
+from metastable.learn.spec import GaussianBeta
 from metastable.report.learning import draw_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
@@ -26,8 +27,10 @@ ENTRY = Entry(
 
 def scalar_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: float) -> Finding:
     """One unknown β by batch and stochastic descent and by Newton's method."""
-    found = learn_beta(PUBLISHED, dim, key_dim, samples, rate, steps)
-    beta = {name: 1 - far for name, (_, far) in found.curves["beta"].lines.items()}
+    found = learn_beta(
+        GaussianBeta(dim=dim, key_dim=key_dim, samples=samples, rate=rate, steps=steps)
+    )
+    beta = {name: 1 - far for name, (_, far) in found.figures["beta"].lines.items()}
     batch, single = beta["batch gradient"], beta["stochastic gradient"]
     rows = [
         judge("β after 80 steps of batch descent", "section 3.3.1, 0.750", 0.750, batch[80],
@@ -44,7 +47,7 @@ def scalar_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: f
               "a quadratic loss decays geometrically", 1 - batch[steps],
               float((1 - batch[80]) ** (steps / 80)), relative=1e-6),
     ]  # fmt: skip
-    figures = {name: draw_curves(curves) for name, curves in found.curves.items()}
+    figures = {name: draw_curves(curves) for name, curves in found.figures.items()}
     note = (
         "Printed times (30.7 s, 0.18 s, 35.8 s) belong to one machine and one loop. The loss is a "
         "polynomial in β: one pass over the data gives it, after which no step costs anything."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.lessons import PUBLISHED, learn_matrices
+from metastable.learn.gaussian.experiments import learn_matrices
+from metastable.learn.spec import GaussianMatrices
 from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -32,8 +33,12 @@ def single_pair_training(*, dim: int, key_dim: int, samples: int, epochs: int) -
     """One pair at a time against batches of 32: by epochs, and by steps."""
     losses = {
         size: np.asarray(
-            learn_matrices(PUBLISHED, dim, key_dim, samples, batch=size, epochs=epochs)
-            .curves["loss"]
+            learn_matrices(
+                GaussianMatrices(
+                    dim=dim, key_dim=key_dim, samples=samples, batch=size, epochs=epochs
+                )
+            )
+            .figures["loss"]
             .lines["training"][1]
         )
         for size in (32, 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from metastable.comparison.random_matrices import SETTINGS, iterate
 from metastable.core.verdict import judge
 from metastable.report.gaussians import draw_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.fits import fit_scale
 from metastable.theory.matrices import MarchenkoPastur
-from metastable.trials import SETTINGS, iterate
 
 ENTRY = Entry(
     title="A thousand tiny steps",

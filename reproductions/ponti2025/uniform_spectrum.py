@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
 from metastable.report.plots import draw_histograms
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
-from metastable.trials.spectra import spectra
 
 from ._spectra import draw_beside_laws, near_law
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.matrices import Semicircle
-from metastable.trials.spectra import spectra
 
 from ._spectra import REACH, draw_beside_laws, near_law
 

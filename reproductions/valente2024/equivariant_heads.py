@@ -9,14 +9,14 @@ import numpy as np
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     TARGETS,
-    attend,
+    apply_heads,
     best_values,
     even_share,
     head_means,
 )
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     Heads as Layer,
 )
 from metastable.report.plots import draw_lines
@@ -70,7 +70,10 @@ def equivariant_heads(
             gap = jnp.sum((answers - wanted) ** 2, axis=(1, 2, 3))
             missed[k, :, seed] = np.sqrt(gap / jnp.sum(wanted**2, axis=(1, 2, 3)))
         layer = Layer(score, values[0])
-        odd = max(odd, float(jnp.abs(attend(layer, -test) + attend(layer, test)).max()))
+        odd = max(
+            odd,
+            float(jnp.abs(apply_heads(layer, -test) + apply_heads(layer, test)).max()),
+        )
     mean, wide = missed.mean(axis=2), missed.std(axis=2)
     even = [even_share(TARGETS[name], x) for name in names]
     rows = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.models.memory import gradient_norms, recall_curves
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.training import Recipe
-from metastable.models.transformer import DecoderOnly, TransformerConfig
+from metastable.models.own.memory import gradient_norms, recall_curves
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.training import Recipe
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 from metastable.report.recurrence import draw_gradients, draw_recall
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds

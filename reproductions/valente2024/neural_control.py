@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.learn.steering import Plant, steer_tokens
-from metastable.learn.steering_lesson import random_tokens
+from metastable.learn.control.steering import Plant, steer_tokens
+from metastable.learn.control.steering_experiment import random_tokens
 from metastable.report.plots import draw_lines
 from metastable.report.steering import draw_paths
 from metastable.reproduce.entry import Entry

@@ -18,12 +18,12 @@ from metastable.observe.summary import summarize
 from metastable.spec.experiment import Experiment, load_experiment
 
 if TYPE_CHECKING:
-    from metastable.learn.lesson import Lesson
+    from metastable.core.answer import Answer
 
-__all__ = ["keep_manifest", "learn_and_keep", "load_frames", "load_run", "run_and_keep"]
+__all__ = ["answer_and_keep", "keep_manifest", "load_frames", "load_run", "run_and_keep"]
 
 SPEC, FRAMES, CHECKPOINT = "spec.toml", "trajectory.zarr", "checkpoint.npz"
-CHECKPOINTS = "checkpoints"  # of a lesson, which may have many trainings
+CHECKPOINTS = "checkpoints"  # of an experiment, which may have many trainings
 
 
 def run_and_keep(
@@ -88,29 +88,28 @@ def load_frames(folder: Path, experiment: Experiment) -> Trajectory:
     return dataclasses.replace(run, field=field)
 
 
-def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
-    """Carry out a lesson and, given a folder, keep everything about it there, page included.
+def answer_and_keep(spec: Any, folder: Path | None) -> Answer:
+    """Carry out a spec of `metastable.kinds` and, given a folder, keep everything there.
 
     Folders are refused, resumed and completed as by `run_and_keep`.
     """
-    from metastable.learn.build import run_lesson
-    from metastable.learn.spec import load_lesson
-    from metastable.report.learning import report_lesson
+    from metastable import kinds
+    from metastable.report.learning import report_answer
 
     started = datetime.now(UTC)
     if folder is None:
-        return run_lesson(spec)
-    with _claimed(folder, spec, load_lesson):
+        return kinds.run(spec)
+    with _claimed(folder, spec, kinds.load):
         (folder / CHECKPOINTS).mkdir(exist_ok=True)
-        lesson = run_lesson(spec, folder / CHECKPOINTS)
-        (folder / MANIFEST).unlink(missing_ok=True)  # of an interrupted lesson
-        report_lesson(lesson, folder)
+        answer = kinds.run(spec, folder / CHECKPOINTS)
+        (folder / MANIFEST).unlink(missing_ok=True)  # of an interrupted experiment
+        report_answer(answer, folder)
         described = spec.model_dump(mode="json", exclude_none=True)
-        facts = dict(lesson.facts)
+        facts = dict(answer.facts)
         write_manifest(
-            folder, described, spec.digest, started, lesson.outcome, facts, [CHECKPOINTS]
+            folder, described, spec.digest, started, answer.outcome, facts, [CHECKPOINTS]
         )
-    return lesson
+    return answer
 
 
 def _claimed(folder: Path, spec: Any, load: Callable[[Path], Any]) -> AbstractContextManager[None]:

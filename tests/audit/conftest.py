@@ -7,7 +7,7 @@ from metastable.audit.alphabet import Characters
 from metastable.audit.corpus import Corpus, read_texts
 from metastable.audit.split import deal
 from metastable.audit.target import train_target
-from metastable.models.training import Recipe
+from metastable.models.own.training import Recipe
 from tests.audit.small import write_texts
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metastable.learn.particle_fit import (
+from metastable.learn.fit.particles import (
     Family,
     fit_particles,
     predict_layers,

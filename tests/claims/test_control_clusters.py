@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from metastable.learn.clusters_on_demand import Demand, count_clusters, success, train_clusters
+from metastable.learn.control.clusters import (
+    Demand,
+    count_clusters,
+    success,
+    train_clusters,
+)
 
 pytestmark = pytest.mark.claim
 

@@ -7,13 +7,13 @@ import pytest
 
 from metastable.core.numerics import jnp
 from metastable.fields import SelfAttention
-from metastable.learn.steering import Plant, push, steer_tokens
-from metastable.learn.steering_lesson import blobs, random_tokens
-from metastable.learn.steering_measures import (
+from metastable.learn.control.measures import (
     cloud_distance,
     meeting_bound,
     steer_measure,
 )
+from metastable.learn.control.steering import Plant, carry, steer_tokens
+from metastable.learn.control.steering_experiment import blobs, random_tokens
 
 pytestmark = pytest.mark.claim
 
@@ -67,10 +67,10 @@ def test_a_measure_is_carried_to_a_measure(on_sphere=True):
     (start, goal), (fresh, again), (_, third) = (blobs(160, 3, on_sphere, s) for s in range(3))
     found = steer_measure(start, goal, plant, steps=150, progress=False)
     measure = np.asarray
-    carry = lambda x: measure(push(plant, found.parameters, jnp.asarray(x)[None])[0])
+    reached = lambda x: measure(carry(plant, found.parameters, jnp.asarray(x)[None])[0])
     before = cloud_distance(measure(start), measure(goal))
-    after = cloud_distance(carry(start), measure(goal))
-    new = cloud_distance(carry(fresh), measure(again))
+    after = cloud_distance(reached(start), measure(goal))
+    new = cloud_distance(reached(fresh), measure(again))
     floor = cloud_distance(measure(again), measure(third))
     print(f"W₂ before {before:.3f}, after {after:.3f}, fresh {new:.3f}, two samples {floor:.3f}")
     assert after < 0.15 * before and new < 0.35 * before

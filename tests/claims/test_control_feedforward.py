@@ -6,7 +6,7 @@ import pytest
 from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.flows import flow
-from metastable.learn.feedforward_map import map_feedforward, well_layer
+from metastable.learn.control.feedforward import map_feedforward, well_layer
 from metastable.measures import Points, polygon
 from metastable.theory.perturbation import (
     balanced_strength,

@@ -1,11 +1,11 @@
-"""Interrupted trainings of control go on with the same bits; a lesson leaves what it should."""
+"""Interrupted trainings of control go on with the same bits; experiments leave what they should."""
 
 import pytest
 
-from metastable.learn.clusters_on_demand import Demand, train_clusters
+from metastable.learn.control.clusters import Demand, train_clusters
+from metastable.learn.control.steering import Plant, steer_tokens
+from metastable.learn.control.steering_experiment import learn_steering, random_tokens
 from metastable.learn.spec import Steering
-from metastable.learn.steering import Plant, steer_tokens
-from metastable.learn.steering_lesson import learn_steering, random_tokens
 from tests.learn.interruption import goes_on_with_the_same_bits
 
 pytestmark = pytest.mark.claim
@@ -24,9 +24,9 @@ def test_steering(tmp_path, monkeypatch):
     goes_on_with_the_same_bits(run, tmp_path, monkeypatch)
 
 
-def test_the_lesson_leaves_facts_and_curves(tmp_path):
+def test_the_experiment_leaves_facts_and_curves(tmp_path):
     small = {"tokens": (2,), "dim": 2, "neurons": 2, "steps": 6, "attention": False}
-    spec = Steering(kind="steering", horizons=(), prompts=False, cloud=0, **small)
-    lesson = learn_steering(spec, tmp_path)
-    assert set(lesson.curves) == {"error", "perturbed"} and lesson.outcome.name == "done"
-    assert lesson.facts["switches"] == [1] and list(tmp_path.glob("*.npz"))
+    spec = Steering(horizons=(), prompts=False, cloud=0, **small)
+    answer = learn_steering(spec, tmp_path)
+    assert set(answer.figures) == {"error", "perturbed"} and answer.outcome.name == "done"
+    assert answer.facts["switches"] == [1] and list(tmp_path.glob("*.npz"))

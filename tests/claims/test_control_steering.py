@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from metastable.learn.steering import Plant, steer_tokens
-from metastable.learn.steering_lesson import random_tokens
-from metastable.learn.steering_measures import amplification, perturbed_errors
+from metastable.learn.control.measures import amplification, perturbed_errors
+from metastable.learn.control.steering import Plant, steer_tokens
+from metastable.learn.control.steering_experiment import random_tokens
 
 pytestmark = pytest.mark.claim
 

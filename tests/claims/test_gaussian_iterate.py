@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from metastable.comparison.random_matrices import SETTINGS, iterate, judge_iterations
+from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.flows import Layers, flow
 from metastable.theory.gaussian import blow_up_time
-from metastable.trials import SETTINGS, iterate, judge_iterations
-from metastable.trials.draws import draw_layer
 
 pytestmark = pytest.mark.claim
 

@@ -11,25 +11,33 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.flows import Layers, flow
-from metastable.learn.depth import propagate, propagate_with_slope
-from metastable.learn.lessons import learn_beta, learn_depth, learn_matrices
-from metastable.learn.lessons_beyond import learn_steering, learn_tokens
-from metastable.learn.steering_gaussian import bures_wasserstein, steer
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.depth import propagate, propagate_with_slope
+from metastable.learn.gaussian.experiments import learn_beta, learn_depth, learn_matrices
+from metastable.learn.gaussian.steering import learn_path, steer
+from metastable.learn.gaussian.teacher import (
     ExactLayer,
     TruncatedLayer,
     random_covariances,
     random_matrices,
     teach,
 )
+from metastable.learn.gaussian.tokens import learn_tokens
+from metastable.learn.spec import (
+    GaussianBeta,
+    GaussianDepth,
+    GaussianMatrices,
+    GaussianSteering,
+    GaussianTokens,
+)
 from metastable.measures.gaussian import Gaussian
+from metastable.observe import bures_wasserstein
 
 pytestmark = pytest.mark.claim
 
 
 def test_beta_follows_the_printed_figures():
-    found = learn_beta(steps=250)
-    far = found.curves["beta"].lines
+    found = learn_beta(GaussianBeta(steps=250))
+    far = found.figures["beta"].lines
     for way in ("batch gradient", "stochastic gradient"):
         assert 1 - far[way][1][80] == pytest.approx(0.750, abs=0.01), way
         assert 1 - far[way][1][250] == pytest.approx(0.987, abs=0.005), way
@@ -38,14 +46,14 @@ def test_beta_follows_the_printed_figures():
 
 
 def test_gauss_newton_finds_beta_of_the_exact_layer():
-    found = learn_beta(ExactLayer(0.1), steps=8)
+    found = learn_beta(GaussianBeta(exact=True, steps=8))
     assert found.facts["steps to 1e-12"]["Gauss–Newton"] <= 8
 
 
 @pytest.mark.parametrize("depth, step", [(5, 0.1), (10, 1e-3)])
 def test_beta_through_layers(depth, step):
     """3000 iterations; sensitivities against autodiff at full size."""
-    found = learn_depth(TruncatedLayer(step), depth=depth)
+    found = learn_depth(GaussianDepth(step=step, depth=depth))
     assert abs(found.facts["β"] - 1) < 1e-9 and found.facts["steps"] == 3000
     assert found.facts["last loss"] < 1e-20 * found.facts["first loss"]
     assert found.facts["validation loss"] < 1e-18 * found.facts["first loss"]
@@ -64,26 +72,25 @@ def test_beta_through_layers(depth, step):
 
 def test_the_printed_rate_of_the_deeper_network():
     """With the printed rate 0.5 its 3000 iterations are not enough: β = 0.93."""
-    found = learn_depth(TruncatedLayer(1e-3), depth=10, rate=0.5)
+    found = learn_depth(GaussianDepth(step=1e-3, depth=10, rate=0.5))
     assert 0.9 < found.facts["β"] < 0.96
 
 
 def test_the_hessian_tells_what_a_plateau_is():
     """Small enough for the whole spectrum. A plateau of plain descent is a saddle, or a slope;
     where Levenberg–Marquardt ends, the loss is a minimum with the gauge as its flat directions."""
-    slow = learn_matrices(dim=8, key_dim=4, samples=60, epochs=400, rate=0.5, landscape=True)
+    small = GaussianMatrices(dim=8, key_dim=4, samples=60, landscape=True)
+    slow = learn_matrices(small.model_copy(update={"epochs": 400, "rate": 0.5}))
     verdicts = [slow.facts[name]["verdict"] for name in slow.facts if "landscape" in name]
     assert verdicts and set(verdicts) <= {"saddle", "slope"}
-    fast = learn_matrices(
-        dim=8, key_dim=4, samples=60, optimiser="levenberg", epochs=200, landscape=True
-    )
+    fast = learn_matrices(small.model_copy(update={"optimizer": "levenberg", "epochs": 200}))
     end = fast.facts[f"landscape at epoch {fast.facts['epochs']}"]
     assert end["verdict"] == "minimum" and fast.facts["validation loss"] < 1e-20
     assert fast.facts["error of WV, of KᵀQ, of both"]["product"] < 1e-8
 
 
 def test_tokens_tell_the_matrices_and_their_covariances_tell_beta_slowly():
-    found = learn_tokens()
+    found = learn_tokens(GaussianTokens())
     assert found.facts["validation loss"] < 1e-3 * found.facts["first loss"]
     assert found.facts["error of WV, of KᵀQ, of both"]["product"] < 0.05
     assert found.facts["slope of the error of β in n"] == pytest.approx(-0.5, abs=0.15)
@@ -92,7 +99,7 @@ def test_tokens_tell_the_matrices_and_their_covariances_tell_beta_slowly():
 @pytest.mark.parametrize("rank", [3, 2])
 def test_steering_along_the_geodesic(rank):
     """The best path ends λW/(1 + λ) away with the action W²/(1 + λ)²."""
-    told = learn_steering(rank=rank, seed=3).facts
+    told = learn_path(GaussianSteering(rank=rank, seed=3)).facts
     assert told["distance at the end"] == pytest.approx(told["λW/(1+λ)"], rel=0.01)
     assert told["action"] == pytest.approx(told["W²/(1+λ)²"], rel=0.001)
 

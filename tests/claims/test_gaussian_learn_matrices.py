@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metastable.learn.lessons import learn_matrices
+from metastable.learn.gaussian.experiments import learn_matrices
+from metastable.learn.spec import GaussianMatrices
 
 pytestmark = pytest.mark.claim
 
@@ -17,11 +18,11 @@ def falls_steadily(losses, epochs=25):
 
 @pytest.fixture(scope="module")
 def plain():
-    return learn_matrices(landscape=True)
+    return learn_matrices(GaussianMatrices(landscape=True))
 
 
 def test_sgd_falls_steadily(plain):
-    losses = plain.curves["loss"].lines["training"][1]
+    losses = plain.figures["loss"].lines["training"][1]
     assert losses.size == 500 and falls_steadily(losses)
     assert plain.facts["fell by"] > 2
 
@@ -36,15 +37,15 @@ def test_the_plateau_of_sgd_is_a_saddle(plain):
 
 def test_single_pairs_fall_steadily_and_further(plain):
     """B = 1 takes 225 steps in an epoch where B = 32 takes 8, at the same rate."""
-    found = learn_matrices(batch=1)
-    losses = found.curves["loss"].lines["training"][1]
+    found = learn_matrices(GaussianMatrices(batch=1))
+    losses = found.figures["loss"].lines["training"][1]
     assert losses.size == 500 and falls_steadily(losses)
-    assert losses[-1] < plain.curves["loss"].lines["training"][1][-1]
+    assert losses[-1] < plain.figures["loss"].lines["training"][1][-1]
 
 
 def test_adam_ends_far_below_sgd_in_fewer_epochs_and_recovers_the_teacher(plain):
     """`benchmarks/gaussian.py` compares the two at equal time."""
-    found = learn_matrices(optimiser="adam", epochs=350)
+    found = learn_matrices(GaussianMatrices(optimizer="adam", epochs=350))
     assert found.facts["validation loss"] < plain.facts["validation loss"] / 1000
     error = found.facts["error of WV, of KᵀQ, of both"]
     assert error["value"] < 0.01 and error["score"] < 0.01

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastable.trials import ENSEMBLES, judge_spectra, spectra
+from metastable.comparison.random_matrices import ENSEMBLES, judge_spectra, spectra
 
 pytestmark = pytest.mark.claim
 

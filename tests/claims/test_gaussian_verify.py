@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from metastable.cli.gaussian import app
-from metastable.trials import judge_verification, verify
+from metastable.comparison.random_matrices import judge_verification, verify
 
 pytestmark = pytest.mark.claim
 

@@ -11,10 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from metastable.learn.build import run_lesson
-from metastable.learn.spec import load_lesson
-from metastable.results import learn_and_keep
-from tests.learn.small_lesson import SPEC, spec_file
+from metastable import kinds
+from metastable.results import answer_and_keep
+from tests.learn.small_spec import SPEC, spec_file
 
 pytestmark = pytest.mark.claim
 
@@ -28,8 +27,8 @@ main()
 
 
 def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):
-    spec = load_lesson(spec_file(tmp_path, SPEC.replace("40000", "60")))
-    lesson = learn_and_keep(spec, tmp_path / "out")
+    spec = kinds.load(spec_file(tmp_path, SPEC.replace("40000", "60")))
+    answer = answer_and_keep(spec, tmp_path / "out")
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {
         "spec.toml",
@@ -42,12 +41,12 @@ def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):
     figures = {file.name for file in (tmp_path / "out" / "figures").iterdir()}
     assert {"loss.svg", "collapse.svg", "depth.svg", "flow.svg", "flow.gif"} <= figures
     stored = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert stored["facts"]["held-out accuracy"] == lesson.facts["held-out accuracy"]
+    assert stored["facts"]["held-out accuracy"] == answer.facts["held-out accuracy"]
     with pytest.raises(ValueError, match="already holds this run"):
-        learn_and_keep(spec, tmp_path / "out")
+        answer_and_keep(spec, tmp_path / "out")
     other = spec.model_copy(update={"seed": 1})
     with pytest.raises(ValueError, match="holds something else"):
-        learn_and_keep(other, tmp_path / "out")
+        answer_and_keep(other, tmp_path / "out")
 
 
 def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
@@ -64,14 +63,14 @@ def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
     assert process.returncode == 130, complained
     cut = json.loads(printed)
     assert cut["outcome"] == "interrupted"
-    done = len(cut["curves"]["loss"]["training"][0])
+    done = len(cut["data"]["loss"]["training"][0])
     assert 0 < done < 40000
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
     resumed = json.loads(finished.stdout)
-    whole = run_lesson(load_lesson(file)).to_json()
+    whole = kinds.run(kinds.load(file)).to_json()
     assert resumed["outcome"] == "done"
     for name in ("loss", "collapse", "accuracy"):
-        assert resumed["curves"][name] == whole["curves"][name]
-    losses = np.array(cut["curves"]["loss"]["training"][1])
-    assert np.array_equal(losses, np.array(whole["curves"]["loss"]["training"][1])[:done])
+        assert resumed["data"][name] == whole["data"][name]
+    losses = np.array(cut["data"]["loss"]["training"][1])
+    assert np.array_equal(losses, np.array(whole["data"]["loss"]["training"][1])[:done])
     assert resumed["facts"]["held-out accuracy"] == whole["facts"]["held-out accuracy"]

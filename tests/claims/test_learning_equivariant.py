@@ -7,7 +7,7 @@ import pytest
 
 from metastable.core.numerics import jax
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import TARGETS, even_share, learn_equivariant
+from metastable.learn.neural.equivariant import TARGETS, even_share, learn_equivariant
 from metastable.learn.spec import Equivariant
 
 pytestmark = pytest.mark.claim
@@ -40,7 +40,7 @@ def test_more_heads_come_nearer_to_odd_maps_only(dim, tmp_path):
     assert lesson.outcome.name == "done"
     assert sorted(f.name for f in tmp_path.iterdir()) == [f"d{dim}_heads{H}.npz" for H in (1, 8)]
     for output in spec.outputs:
-        curves = lesson.curves[f"{output}_{dim}"]
+        curves = lesson.figures[f"{output}_{dim}"]
         for name in ("cube", "nearest"):
             one, many = curves.lines[name][1]
             assert many < one and many < 0.9, (output, name)
@@ -48,7 +48,7 @@ def test_more_heads_come_nearer_to_odd_maps_only(dim, tmp_path):
         assert curves.lines["flow"][1][-1] < 0.2  # one head is near it already
         distance = np.sqrt(2) if output == "unit" else 1.0
         assert np.allclose(curves.lines["mirror"][1], distance, atol=0.05)
-    found = lesson.curves[f"random_{dim}"].lines
+    found = lesson.figures[f"random_{dim}"].lines
     for name in ("flow", "cube", "nearest"):
         assert np.all(np.diff(found[name][1]) < 0), name
     assert np.all(found["mirror"][1] >= 0.99)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metastable import kinds
 from metastable.core.numerics import jnp
-from metastable.learn.build import run_lesson
-from metastable.learn.datasets import draw_spirals
-from metastable.learn.neural_ode import Continuous, classification_loss, initial_classifier
-from metastable.learn.spec import Network, load_lesson
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import Continuous, classification_loss, initial_classifier
+from metastable.learn.spec import FlowNet
 from tests.learn.differences import check_gradient
 
 pytestmark = pytest.mark.claim
@@ -21,7 +21,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "learn"
 
 
 def learn(name):
-    return run_lesson(load_lesson(EXPERIMENTS / f"{name}.toml"))
+    return kinds.run(kinds.load(EXPERIMENTS / f"{name}.toml"))
 
 
 def test_two_spirals_are_told_apart_in_two_minutes():
@@ -61,7 +61,7 @@ def test_many_layers_come_near_the_flow():
 @pytest.mark.parametrize("loss", ["cross_entropy", "squares"])
 @pytest.mark.parametrize("adjoint", ["checkpoints", "backsolve"])
 def test_gradients_through_the_flow_against_finite_differences(loss, adjoint):
-    network = Network(widths=(3,), neurons=4, pieces=2)
+    network = FlowNet(widths=(3,), neurons=4, pieces=2)
     objective = classification_loss(network, loss, 0.01, Continuous(1e-9, adjoint))
     data = draw_spirals(12, classes=3, seed=1)
     batch = (jnp.asarray(data.points), jnp.asarray(data.labels))

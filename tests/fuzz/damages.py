@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.audit.small import write_config
 from tests.fuzz.kills import without_times
-from tests.learn.small_lesson import SPEC as LESSON
+from tests.learn.small_spec import SPEC as LESSON
 from tests.sweep.stores import SMALL
 
 KINDS = ("delete", "empty", "halve", "flip")

@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.audit.small import write_config
-from tests.learn.small_lesson import SPEC as LESSON
+from tests.learn.small_spec import SPEC as LESSON
 
 VOLATILE = {"seconds", "out", "started", "duration_seconds", "command"}
 

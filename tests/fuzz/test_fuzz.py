@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
+from metastable import kinds
 from metastable.audit.spec import AuditConfig
-from metastable.learn.spec import KINDS
 from metastable.reproduce.catalogue import catalogue
 from metastable.spec.experiment import Experiment
 from metastable.sweep.spec import Sweep
@@ -58,9 +58,9 @@ def test_specs_are_valid_before_they_are_spoiled(kind, model):
         model.model_validate(tree)
 
 
-def test_lessons_are_valid_before_they_are_spoiled():
+def test_experiments_are_valid_before_they_are_spoiled():
     for tree in tiny_specs("learn").values():
-        KINDS[tree["kind"]].model_validate(tree)
+        kinds.make(tree)
 
 
 def test_entries_have_the_settings_that_are_set():

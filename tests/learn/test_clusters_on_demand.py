@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.clusters_on_demand import (
+from metastable.learn.control.clusters import (
     Demand,
+    chosen_beta,
     count_clusters,
     miss,
     success,
     wanted_loss,
 )
 from metastable.measures import uniform
-from metastable.trials.clusters import chosen_beta
 from tests.learn.interruption import slope_error
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import uniform_points
-from metastable.learn.equivariant import (
+from metastable.learn.neural.equivariant import (
     TARGETS,
     Fits,
     Heads,
-    attend,
+    apply_heads,
     best_values,
     even_share,
     respond,
@@ -39,14 +39,14 @@ def test_attention_against_loops():
             for h in range(3):
                 k = np.exp([x[b, i] @ score[h] @ x[b, j] for j in range(4)])
                 found[b, i] += sum(k[j] / k.sum() * value[h] @ x[b, j] for j in range(4))
-    assert np.allclose(jax.jit(attend)(Heads(score, value), x), found, atol=1e-12)
+    assert np.allclose(jax.jit(apply_heads)(Heads(score, value), x), found, atol=1e-12)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_every_layer_is_equivariant_and_odd(output):
     x, order = configurations(), np.array([2, 0, 3, 1])
     found = heads(5, 3, 3)
-    layer = jax.jit(lambda x: respond(attend(found, x), x, output))
+    layer = jax.jit(lambda x: respond(apply_heads(found, x), x, output))
     assert np.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-12)
     assert np.allclose(layer(-x), -layer(x), atol=1e-12)
 
@@ -54,7 +54,7 @@ def test_every_layer_is_equivariant_and_odd(output):
 def test_where_all_tokens_agree_a_layer_is_linear():
     x = jnp.repeat(configurations(tokens=1), 4, axis=1)
     found = heads(5, 3, 3)
-    assert np.allclose(attend(found, x), x @ found.value.sum(axis=0).T, atol=1e-12)
+    assert np.allclose(apply_heads(found, x), x @ found.value.sum(axis=0).T, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["cube", "nearest", "mirror"])
@@ -92,6 +92,6 @@ def test_an_even_map_stays_at_its_distance():
 def test_best_values_are_recovered():
     """Targets made by known values are fitted exactly, and given back where heads are few."""
     x, known = configurations(40, dim=2), heads(3, 2, 2)
-    goals = jnp.stack([attend(known, x), attend(known._replace(value=-known.value), x)])
+    goals = jnp.stack([apply_heads(known, x), apply_heads(known._replace(value=-known.value), x)])
     found = jax.jit(best_values)(known.score, x, goals)
     assert np.allclose(found, jnp.stack([known.value, -known.value]), atol=1e-6)

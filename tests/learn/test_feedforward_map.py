@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metastable.learn.feedforward_map import map_feedforward, spread_of_cluster, well_layer
+from metastable.learn.control.feedforward import map_feedforward, spread_of_cluster, well_layer
 from metastable.measures import Points
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jnp
-from metastable.learn import landscape
-from metastable.learn.landscape import stand
+from metastable.learn.gaussian import landscape
+from metastable.learn.gaussian.landscape import stand
 
 CURVES = jnp.asarray([-2.0, 0.0, 1.0, 4.0])
 

@@ -1,24 +1,28 @@
-"""Specs of lessons: to TOML and back, and complaints about them."""
+"""Specs of experiments: to TOML and back, and complaints about them."""
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
-from metastable.learn.build import _LESSONS
-from metastable.learn.spec import KINDS, load_lesson
-from tests.learn.small_lesson import SPEC, spec_file
+from metastable import kinds
+from tests.learn.small_spec import SPEC, spec_file
 
 
-def test_every_kind_has_a_spec_and_a_function():
-    assert set(KINDS) == set(_LESSONS)
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_every_kind_has_a_spec_and_a_function(kind):
+    assert kinds.spec_class(kind).model_fields["kind"].default == kind
+    module, function = kinds.KINDS[kind][1].split(":")
+    assert callable(getattr(importlib.import_module(module), function))
 
 
-@pytest.mark.parametrize("kind", ["classification", "deep_limit", "equivariant"])
+@pytest.mark.parametrize("kind", ["classification", "deep_limit", "equivariant", "gaussian_depth"])
 def test_specs_go_to_toml_and_back(kind, tmp_path):
-    spec = KINDS[kind].model_validate({"kind": kind, "seed": 3})
-    again = load_lesson(spec_file(tmp_path, spec.to_toml()))
+    spec = kinds.make({"kind": kind, "seed": 3})
+    again = kinds.load(spec_file(tmp_path, spec.to_toml()))
     assert again == spec and again.digest == spec.digest
-    assert KINDS[kind].model_validate({"kind": kind}).digest != spec.digest
+    assert kinds.make({"kind": kind}).digest != spec.digest
 
 
 @pytest.mark.parametrize(
@@ -33,5 +37,5 @@ def test_specs_go_to_toml_and_back(kind, tmp_path):
 )
 def test_complaints_are_one_line(tmp_path, change, complaint):
     with pytest.raises(ValueError, match=complaint) as error:
-        load_lesson(spec_file(tmp_path, SPEC.replace(*change)))
+        kinds.load(spec_file(tmp_path, SPEC.replace(*change)))
     assert "\n" not in str(error.value)

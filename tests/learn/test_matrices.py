@@ -7,14 +7,14 @@ import optax
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.landscape import stand
-from metastable.learn.matrices import (
+from metastable.learn.gaussian.landscape import stand
+from metastable.learn.gaussian.matrices import (
     Epochs,
     gauge_error,
     matrix_loss,
-    residuals,
+    matrix_residuals,
 )
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.teacher import (
     Dataset,
     ExactLayer,
     Matrices,
@@ -118,7 +118,7 @@ def test_the_loop_is_the_published_one_with_the_gradient_repaired():
 
 def test_residuals_are_the_roots_of_the_loss():
     layer = ExactLayer(STEP)
-    total = float(jnp.sum(residuals(layer)(STUDENT, DATA) ** 2))
+    total = float(jnp.sum(matrix_residuals(layer)(STUDENT, DATA) ** 2))
     assert total == pytest.approx(float(matrix_loss(layer)(STUDENT, DATA)), rel=1e-13)
 
 

@@ -7,21 +7,21 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.datasets import draw_spirals
-from metastable.learn.neural_ode import (
+from metastable.learn.neural.datasets import draw_spirals
+from metastable.learn.neural.ode import (
     Continuous,
-    Layers,
+    ResidualLayers,
     Weights,
+    class_scores,
     classification_loss,
-    features,
+    final_state,
     initial_classifier,
-    logits,
     resize,
     trace,
     velocity,
 )
-from metastable.learn.resampling import average_and_spread, resampled_layers, split_neurons
-from metastable.learn.spec import Network
+from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.spec import FlowNet
 from tests.learn.differences import check_gradient
 
 DATA = draw_spirals(12, classes=3, seed=1)
@@ -46,7 +46,7 @@ def by_hand(stages, network, x):
 
 
 def test_flows_against_scipy():
-    network = Network(widths=(4,), neurons=5, pieces=2, path="linear")
+    network = FlowNet(widths=(4,), neurons=5, pieces=2, path="linear")
     parameters = initial_classifier(network, 3, 0)
     depth = Continuous(1e-10, frames=2)
     states = jax.jit(lambda parameters: trace(parameters, X, network, depth))(parameters)
@@ -57,7 +57,7 @@ def test_flows_against_scipy():
 
 def test_layers_are_euler_steps_through_all_stages():
     """By hand: zeros are appended before the first stage, the last coordinate dropped after it."""
-    network = Network(widths=(3, 2), neurons=5, pieces=2, layers=4, horizon=2.0)
+    network = FlowNet(widths=(3, 2), neurons=5, pieces=2, layers=4, horizon=2.0)
     parameters = initial_classifier(network, 3, 0)
     x = np.pad(DATA.points, [(0, 0), (0, 1)])
     for stage, width in enumerate(network.widths):
@@ -66,19 +66,19 @@ def test_layers_are_euler_steps_through_all_stages():
             a, b, c = (np.asarray(w[k]) for w in parameters.stages[stage])
             x = x + 0.5 * np.tanh(x @ a.T + b) @ c.T
     states, found = jax.jit(
-        lambda parameters: (trace(parameters, X, network), logits(parameters, X, network))
+        lambda parameters: (trace(parameters, X, network), class_scores(parameters, X, network))
     )(parameters)
     assert states.shape == (9, 12, 3)
     assert np.allclose(states[-1, :, :2], x, atol=1e-13) and np.all(states[-1, :, 2] == 0)
     expected = x @ parameters.matrix.T + parameters.offset
     assert np.allclose(found, expected, atol=1e-13)
     with pytest.raises(ValueError, match="multiple of the 2 pieces"):
-        features(parameters, X, network, Layers(3))
+        final_state(parameters, X, network, ResidualLayers(3))
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squares"])
 def test_gradients_through_layers_against_finite_differences(loss):
-    network = Network(widths=(3,), neurons=4, pieces=2, path="linear", layers=4)
+    network = FlowNet(widths=(3,), neurons=4, pieces=2, path="linear", layers=4)
     batch = (X, jnp.asarray(DATA.labels))
     check_gradient(
         classification_loss(network, loss, 0.01), initial_classifier(network, 3, 1), batch
@@ -86,7 +86,7 @@ def test_gradients_through_layers_against_finite_differences(loss):
 
 
 def test_groups_of_neurons_average_to_all_of_them():
-    network = Network(widths=(3,), neurons=6, pieces=2)
+    network = FlowNet(widths=(3,), neurons=6, pieces=2)
     weights = initial_classifier(network, 2, 0).stages[0]
     x = resize(X, 3)
     pool, move = jax.tree.map(np.asarray, split_neurons(weights, 3)), jax.jit(velocity)
@@ -100,7 +100,7 @@ def test_groups_of_neurons_average_to_all_of_them():
 
 def test_layers_drawn_at_random_have_the_predicted_mean_and_covariance():
     """Oracle: 4000 sampled networks of 200 layers; three standard errors of a variance, 7 %."""
-    network = Network(widths=(2,), neurons=8, pieces=2, horizon=1.0)
+    network = FlowNet(widths=(2,), neurons=8, pieces=2, horizon=1.0)
     parameters = initial_classifier(network, 2, 4)
     pool = split_neurons(parameters.stages[0], 4)
     x, layers = X[:1], 200

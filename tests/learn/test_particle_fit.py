@@ -6,9 +6,9 @@ import pytest
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.flows import Trajectory
-from metastable.learn.particle_fit import (
+from metastable.learn.fit.particles import (
     Family,
-    Operator,
+    LowRank,
     Particles,
     States,
     fit_linear,
@@ -33,8 +33,8 @@ def taught(prompts=4, beta=2.0):
     truth = Particles(
         jnp.log(beta),
         jnp.array([0.4, 0.3, 0.2]),
-        Operator(jnp.asarray(-1.0), flat, flat),
-        Operator(jnp.asarray(0.0), flat, flat),
+        LowRank(jnp.asarray(-1.0), flat, flat),
+        LowRank(jnp.asarray(0.0), flat, flat),
     )
     starts = [uniform(6 + k % 2, DIM, seed=k) for k in range(prompts)]
     runs = []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.depth import loss_and_slope, propagate, propagate_with_slope
-from metastable.learn.scalar import (
+from metastable.learn.gaussian.depth import loss_and_slope, propagate, propagate_with_slope
+from metastable.learn.gaussian.scalar import (
     descend,
     gauss_newton,
     gradient_descent,
@@ -15,7 +15,7 @@ from metastable.learn.scalar import (
     scalar_loss,
     stochastic_descent,
 )
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.teacher import (
     ExactLayer,
     TruncatedLayer,
     random_covariances,

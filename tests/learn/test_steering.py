@@ -7,15 +7,15 @@ from scipy.stats import energy_distance as scipy_energy_distance
 
 from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
-from metastable.learn.steering import Plant, push, residuals, steer_tokens
-from metastable.learn.steering_lesson import random_tokens
-from metastable.learn.steering_measures import (
+from metastable.learn.control.measures import (
     amplification,
     energy_distance,
     measure_loss,
     meeting_bound,
     perturbed_errors,
 )
+from metastable.learn.control.steering import Plant, carry, misses, steer_tokens
+from metastable.learn.control.steering_experiment import random_tokens
 from tests.learn.interruption import slope_error
 
 
@@ -32,7 +32,7 @@ def test_gradients_of_both_objectives_are_finite_differences():
 
     @jax.jit
     def labelled(controls):
-        parts = residuals(plant, controls, x[None], y[None], 0.1)
+        parts = misses(plant, controls, x[None], y[None], 0.1)
         return sum(jnp.sum(part**2) for part in parts)
 
     assert slope_error(labelled, moved(plant)) < 1e-5
@@ -46,7 +46,7 @@ def test_two_tokens_arrive_and_the_adaptive_solver_agrees():
     found = steer_tokens(x, y, plant, steps=15, progress=False)
     assert found.errors.max() <= 1e-3 and found.plant.switches == 1
     assert found.field.switches == (0.5,)
-    ends = push(plant, found.controls, jnp.asarray(x)[None])[0]
+    ends = carry(plant, found.controls, jnp.asarray(x)[None])[0]
     assert np.abs(ends - found.ends[0]).max() < 1e-3
     # A path is never shorter than the shortest one.
     assert found.action >= 0.99 * np.mean(np.arccos(np.sum(x * y, 1)) ** 2)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from metastable.learn.steering_gaussian import bures_wasserstein, steer
+from metastable.learn.gaussian.steering import steer
 from metastable.measures.gaussian import Gaussian
+from metastable.observe import bures_wasserstein
 
 
 def random_pair(seed, dim, rank):

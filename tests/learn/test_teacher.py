@@ -8,7 +8,7 @@ import pytest
 from metastable.core.numerics import jax, jnp
 from metastable.fields import SelfAttention
 from metastable.flows.solvers.gaussian_layers import layer_map
-from metastable.learn.teacher import (
+from metastable.learn.gaussian.teacher import (
     Dataset,
     ExactLayer,
     TruncatedLayer,

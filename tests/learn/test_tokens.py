@@ -8,10 +8,10 @@ import pytest
 
 from metastable.fields import SelfAttention
 from metastable.flows import Layers, flow
-from metastable.learn.matrices import gauge_error
-from metastable.learn.teacher import Matrices, random_covariances, random_matrices
-from metastable.learn.tokens import (
-    attend,
+from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.teacher import Matrices, random_covariances, random_matrices
+from metastable.learn.gaussian.tokens import (
+    attend_prompts,
     prompt_pairs,
     sample_covariances,
     token_loss,
@@ -29,7 +29,7 @@ def test_attention_of_prompts_is_a_layer_of_the_field():
     prompts = np.random.default_rng(2).standard_normal((2, 9, 3))
     w, v, q, k = TEACHER
     field = SelfAttention(1.0 / np.sqrt(2), query=q, key=k, value=w @ v)
-    for x, found in zip(prompts, attend(TEACHER, prompts, 0.3), strict=True):
+    for x, found in zip(prompts, attend_prompts(TEACHER, prompts, 0.3), strict=True):
         tokens = Points(x, on_sphere=False)
         moved = flow(tokens, field, 0.3, stepper=Layers(0.3)).frames[-1]
         assert np.allclose(found, moved.points, atol=1e-13)

@@ -18,7 +18,7 @@ from metastable.models.ablate import (
 from metastable.models.capture import capture
 from metastable.models.folder import load
 from metastable.models.network import wrap
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 from .made import IDS, save_tiny
 

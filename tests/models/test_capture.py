@@ -8,7 +8,7 @@ import metastable as ms
 from metastable.models.capture import attention_maps, capture
 from metastable.models.folder import load
 from metastable.models.network import wrap
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, Trace, TransformerConfig
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, Trace, TransformerConfig
 
 from .made import IDS, save_tiny
 

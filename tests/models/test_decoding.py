@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from metastable.models.decoding import Beam, Greedy, Sample
+from metastable.models.own.decoding import Beam, Greedy, Sample
 
 V, LENGTH = 3, 4
 

@@ -6,7 +6,7 @@ import torch
 
 from metastable.models.capture import attention_maps, capture
 from metastable.models.folder import load
-from metastable.models.transformer import DecoderOnly, TransformerConfig
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 
 from .made import IDS, config_of
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from metastable.models.decoding import Beam, Sample
-from metastable.models.language import LanguageModel
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
+from metastable.models.own.decoding import Beam, Sample
+from metastable.models.own.language import LanguageModel
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 CONFIG = TransformerConfig(vocabulary=7, width=16, heads=4, layers=2, hidden=24)
 SOURCE = torch.tensor([[1, 2, 3], [4, 5, 6]])

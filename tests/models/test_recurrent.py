@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from metastable.models.memory import gradient_norms, recall_curves
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.training import Recipe
-from metastable.models.transformer import DecoderOnly, TransformerConfig
+from metastable.models.own.memory import gradient_norms, recall_curves
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.training import Recipe
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 
 D, V = 6, 5
 

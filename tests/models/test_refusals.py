@@ -8,9 +8,9 @@ import torch
 
 from metastable.models.capture import capture
 from metastable.models.folder import load
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 from metastable.models.prompts import read_prompt
 from metastable.models.smiles import SmilesTokenizer
-from metastable.models.transformer import DecoderOnly, TransformerConfig
 
 from .made import IDS, save_tiny
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.saving import load_model, save_model
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.saving import load_model, save_model
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 CONFIG = TransformerConfig(7, 16, 4, 2, 24, norm_first=True, padding=0)
 MODELS = {

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.tasks import Batch, Copy, Recall, Reverse, accuracy, pose
-from metastable.models.training import Recipe, train
-from metastable.models.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.tasks import Batch, Copy, Recall, Reverse, accuracy, pose
+from metastable.models.own.training import Recipe, train
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 TASK = Reverse(symbols=4, length=3)
 RECIPE = Recipe(steps=12, rows=8, rate=3e-3, warmup=4, seed=5)

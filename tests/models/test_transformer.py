@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from metastable.models.transformer import (
+from metastable.models.own.transformer import (
     Attention,
     DecoderOnly,
     EncoderDecoder,

@@ -7,7 +7,7 @@ from scipy.special import softmax
 from metastable.models.capture import attention_maps, capture
 from metastable.models.folder import load
 from metastable.models.network import wrap
-from metastable.models.transformer import DecoderOnly, TransformerConfig
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 from metastable.models.weights import Head, fit_weights, head_matrices
 from metastable.theory.limits import limit_geometry
 

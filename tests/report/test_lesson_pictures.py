@@ -1,14 +1,15 @@
-"""Pictures of lessons: what is drawn is what was given."""
+"""Pictures of experiments: what is drawn is what was given."""
 
 from __future__ import annotations
 
 import numpy as np
 from PIL import Image
 
+from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
-from metastable.learn.lesson import Chart, Curves, Frames, Lesson
+from metastable.learn.curves import Chart, Curves, Frames
 from metastable.report.drawing import write_film
-from metastable.report.learning import report_lesson
+from metastable.report.learning import report_answer
 from metastable.report.lesson_pictures import draw_chart, draw_frames, draw_panels, film_frames
 
 RNG = np.random.default_rng(0)
@@ -56,7 +57,8 @@ def test_panels_share_their_scale_and_bars_do_not_reach_zero():
 
 
 def test_a_page_holds_curves_and_pictures(tmp_path):
-    lesson = Lesson("x", {"a": 1.0}, {"c": CURVES}, Outcome("done", "."), {"f": FRAMES, "m": CHART})
-    page = report_lesson(lesson, tmp_path)
+    figures = {"c": CURVES, "f": FRAMES, "m": CHART}
+    answer = Answer(Outcome("done", "."), {"a": 1.0}, figures=figures, sentence="x")
+    page = report_answer(answer, tmp_path)
     assert page.read_text().count("<svg") == 3
     assert {p.name for p in (tmp_path / "figures").glob("*.gif")} == {"f.gif"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from metastable.comparison.random_matrices import ENSEMBLES, Ensemble
 from metastable.fields import SelfAttention
 from metastable.flows import Layers
 from metastable.theory.matrices import Semicircle
-from metastable.trials import ENSEMBLES, Ensemble
 from reproductions.ponti2025 import (
     _separation,
     context_moves_word,

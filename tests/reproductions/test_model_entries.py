@@ -6,13 +6,14 @@ import functools
 
 import pytest
 
-from metastable.learn import equivariant
+from metastable.learn.neural import equivariant
 from reproductions.valente2024 import equivariant_heads, layer_similarities
 
 torch = pytest.importorskip("torch")
 
-from metastable.models import folder, recurrent  # noqa: E402
-from metastable.models.transformer import Attention  # noqa: E402
+from metastable.models import folder  # noqa: E402
+from metastable.models.own import recurrent  # noqa: E402
+from metastable.models.own.transformer import Attention  # noqa: E402
 from reproductions.valente2024.encoder_decoder import encoder_decoder  # noqa: E402
 from reproductions.valente2024.gru_cell import gru_cell  # noqa: E402
 from reproductions.valente2024.lstm_cell import lstm_cell  # noqa: E402

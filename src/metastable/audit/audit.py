@@ -40,7 +40,7 @@ from metastable.audit.target import (
 )
 from metastable.audit.validity import in_words
 from metastable.core.folder import MANIFEST, claimed
-from metastable.models.training import Recipe
+from metastable.models.own.training import Recipe
 
 __all__ = [
     "Case",
@@ -292,7 +292,7 @@ def _read(source: Source) -> Corpus:
 
 
 def _keep_model(fitted: Fitted, folder: Path) -> None:
-    from metastable.models.saving import save_model
+    from metastable.models.own.saving import save_model
 
     if folder.exists():
         return

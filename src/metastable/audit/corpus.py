@@ -180,7 +180,7 @@ def sotu() -> Corpus:
 
 def digits() -> Corpus:
     """scikit-learn's 1797 handwritten digits, 8×8 pixels of 17 levels."""
-    from metastable.learn.datasets import digit_images
+    from metastable.learn.neural.datasets import digit_images
 
     return images(digit_images().images.astype(int), DIGIT_LEVELS)
 

@@ -19,11 +19,11 @@ from torch import Tensor
 from metastable.audit.alphabet import Alphabet, Bytes, Characters, Tokens
 from metastable.audit.split import Window
 from metastable.models.folder import WEIGHTS
-from metastable.models.language import LanguageModel, pick
-from metastable.models.recurrent import Recurrent, RecurrentConfig
-from metastable.models.tasks import Batch
-from metastable.models.training import Fit, Recipe, train
-from metastable.models.transformer import DecoderOnly, TransformerConfig
+from metastable.models.own.language import LanguageModel, pick
+from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.tasks import Batch
+from metastable.models.own.training import Fit, Recipe, train
+from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 
 __all__ = [
     "SIZES",

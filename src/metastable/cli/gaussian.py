@@ -1,15 +1,13 @@
-"""Gaussian measures: one function per command, listed at the end."""
+"""Gaussian measures: each command builds a spec of a study or of learning, and carries it out."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.gaussian_learn import learn
+from metastable.cli.learn import carry_out
 from metastable.cli.options import Debug, Json
 
 __all__ = ["app"]
@@ -20,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+LEARNED = ("beta", "depth", "matrices", "tokens", "steering")
 Out = Annotated[Path | None, typer.Option(help="New folder for the page, figures and data.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random matrices and samples.")]
 
@@ -36,17 +35,8 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """The closed form of one layer against samples: by its affine map, and by softmax attention."""
-    from metastable.trials import judge_verification
-    from metastable.trials import verify as measure
-
-    _check_new(out)
-    found = measure(dim, keys, samples, repeats, seed, calm_samples=calm_samples)
-    page = None
-    if out is not None:
-        from metastable.report.trials import report_verification
-
-        page = report_verification(found, out)
-    _answer(found.to_dict(), judge_verification(found), page, as_json)
+    sizes = {"dim": dim, "keys": keys, "samples": samples, "repeats": repeats}
+    _study(seed, out, as_json, kind="verify", **sizes, calm_samples=calm_samples)
 
 
 def iterate(
@@ -63,34 +53,12 @@ def iterate(
     debug: Debug = False,
 ) -> None:
     """Layer after layer: as first published, with the exact layer beside it."""
-    from metastable.trials import SETTINGS, judge_iterations
-    from metastable.trials import iterate as run
-
     if list_:
-        for name, setting in SETTINGS.items():
-            print(f"{name:18} {setting.told}")
-        return
-    # The largest setting takes minutes; it runs when asked for.
-    names = names or [name for name, setting in SETTINGS.items() if setting.dim < 1000]
-    _check_new(out)
-    found, interrupted = [], False
-    for name in names:
-        try:
-            found.append(run(name, seed, tokens=tokens))
-        except KeyboardInterrupt:
-            if not found:
-                raise
-            interrupted = True
-            break
-    page = None
-    if out is not None:
-        from metastable.report.trials import report_iterations
+        from metastable.comparison.random_matrices import SETTINGS
 
-        page = report_iterations(found, out)
-    data = {"iterations": [one.to_dict() for one in found]}
-    _answer(data, judge_iterations(found), page, as_json)
-    if interrupted:
-        raise typer.Exit(130)
+        _list(SETTINGS)
+    else:
+        _study(seed, out, as_json, kind="iterate", settings=names or (), tokens=tokens)
 
 
 def spectra(
@@ -98,7 +66,7 @@ def spectra(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Ensembles; all by default.")
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say which ensembles there are.")] = False,
-    size: Annotated[int, typer.Option(help="Largest size n.")] = 3000,
+    size: Annotated[int, typer.Option(help="Largest size n, at least 40.")] = 3000,
     matrix: Annotated[
         list[Path] | None,
         typer.Option(help="A matrix (.npy) to fit instead, such as a model's Q; may be repeated."),
@@ -109,80 +77,81 @@ def spectra(
     debug: Debug = False,
 ) -> None:
     """Spectra of random matrices beside their laws, or the fit of given matrices."""
-    _check_new(out)
     if matrix:
-        _fit(matrix, out, as_json)
-        return
-    from metastable.trials import ENSEMBLES, judge_spectra
-    from metastable.trials import spectra as draw
+        _study(seed, out, as_json, kind="fit", files=[str(file) for file in matrix])
+    elif list_:
+        from metastable.comparison.random_matrices import ENSEMBLES
 
-    if list_:
-        for name, ensemble in ENSEMBLES.items():
-            print(f"{name:18} {ensemble.told}")
-        return
-    if size < 40:
-        raise ValueError(f"--size must be at least 40 to be compared with a limit; got {size}.")
-    found = draw(names or (), [max(size // k, 2) for k in (30, 10, 3, 1)], seed)
-    page = None
-    if out is not None:
-        from metastable.report.trials import report_spectra
-
-        page = report_spectra(found, out)
-    data = {"spectra": [one.to_dict() for one in found]}
-    _answer(data, judge_spectra(found), page, as_json)
-
-
-def _fit(files: list[Path], out: Path | None, as_json: bool) -> None:
-    from metastable.theory.fits import fit_matrix
-
-    fits = {str(file): fit_matrix(_read_matrix(file)) for file in files}
-    page = None
-    if out is not None:
-        from metastable.report.trials import report_fit
-
-        page = report_fit(fits, out)
-    data: dict[str, Any] = {name: fit.to_dict() for name, fit in fits.items()}
-    if as_json:
-        print(json.dumps({"fits": data, "page": page and str(page)}))
-        return
-    for name, told in data.items():
-        print(
-            f"{name}: {told['law']}, distance {told['fitted_distance']:.4f} at scale "
-            f"{told['fitted_scale']:.4g} ({told['expected_distance']:.4f} with the variance of the "
-            f"entries), {told['outliers']} outliers"
-        )
-    if page is not None:
-        print(f"page {page}")
-
-
-def _read_matrix(file: Path) -> Any:
-    import numpy as np
-
-    try:
-        return np.load(file, allow_pickle=False)
-    except (EOFError, ValueError) as error:  # empty, and not NumPy's
-        raise ValueError(
-            f"--matrix must be an array saved by NumPy (.npy); got {file} ({error}): save it with "
-            "numpy.save."
-        ) from None
-
-
-def _check_new(out: Path | None) -> None:
-    """Before the work, not after it."""
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"--out must be a new or empty folder; got {out}: choose another.")
-
-
-def _answer(data: dict[str, Any], judged: Any, page: Path | None, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({**data, "verdicts": judged.to_dict(), "page": page and str(page)}))
+        _list(ENSEMBLES)
     else:
-        judged.print()
-        if page is not None:
-            print(f"page {page}")
-    sys.stdout.flush()
-    if not judged.agrees:
-        raise typer.Exit(1)
+        _study(seed, out, as_json, kind="spectra", ensembles=names or (), size=size)
+
+
+def learn(
+    what: Annotated[str, typer.Argument(help=f"What is learned: {', '.join(LEARNED)}.")] = "beta",
+    exact: Annotated[
+        bool | None, typer.Option("--exact", help="The exact layer, not the published truncation.")
+    ] = None,
+    step: Annotated[float | None, typer.Option(help="Step ε of a layer. [0.1; tokens 0.5]")] = None,
+    dim: Annotated[int | None, typer.Option(help="Dimension d.")] = None,
+    keys: Annotated[int | None, typer.Option(help="Dimension d_k of queries and keys.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Pairs, a quarter for validation.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Tokens per prompt. [64]")] = None,
+    depth: Annotated[int | None, typer.Option(help="Number of equal layers. [5]")] = None,
+    layers: Annotated[int | None, typer.Option(help="Layers of the steered path. [8]")] = None,
+    rank: Annotated[int | None, typer.Option(help="Rank of the steered Gaussians. [d]")] = None,
+    effort: Annotated[
+        float | None, typer.Option(help="Price of the action of a steered path. [0.01]")
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adam or levenberg. [sgd]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Pairs per mini-batch. [32]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the pairs. [500]")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Iterations, where there are no epochs.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop early after this many looks without gain.")
+    ] = None,
+    single: Annotated[
+        bool | None, typer.Option("--single", help="Gradients in single precision, twice as fast.")
+    ] = None,
+    landscape: Annotated[
+        bool | None, typer.Option("--landscape", help="Gradient and Hessian at the plateaus.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of teacher, student and data. [1]")] = None,
+    out: Out = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Learn β, all four matrices, or a path, from what a teacher does to Gaussians.
+
+    The defaults are those of the published experiments. With --out the same command run again goes
+    on where it was interrupted.
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    for name in ("what", "out", "as_json", "debug"):
+        given.pop(name, None)
+    if what not in LEARNED:
+        raise ValueError(f"what must be one of {', '.join(LEARNED)}; got {what!r}: choose one.")
+    if "keys" in given:
+        given["key_dim"] = given.pop("keys")
+    _carry_out({"kind": f"gaussian_{what}", **given}, out, as_json)
+
+
+def _study(seed: int, out: Path | None, as_json: bool, **study: Any) -> None:
+    _carry_out({"kind": "gaussian", "seed": seed, "study": study}, out, as_json)
+
+
+def _carry_out(tree: dict[str, Any], out: Path | None, as_json: bool) -> None:
+    from metastable import kinds
+
+    carry_out(kinds.make(tree), out, as_json)
+
+
+def _list(choices: dict[str, Any]) -> None:
+    for name, choice in choices.items():
+        print(f"{name:18} {choice.description}")
 
 
 for command in (verify, iterate, spectra, learn):

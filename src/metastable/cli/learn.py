@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from metastable.cli.options import Debug, Json
 from metastable.core.interrupts import interruption
+from metastable.core.spec import Spec
 
-__all__ = ["answer", "learn"]
+__all__ = ["carry_out", "learn"]
 
 
 def learn(
@@ -23,27 +24,34 @@ def learn(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Carry out one lesson; print its facts, and keep it in a folder with --out.
+    """Carry out one experiment; print its facts, and keep it in a folder with --out.
 
-    The same command run again on a folder whose lesson was cut short goes on where it stopped.
+    The same command run again on a folder that was interrupted goes on where it stopped.
     """
-    from metastable.learn.spec import load_lesson
-    from metastable.results import learn_and_keep
+    from metastable import kinds
 
-    answer(learn_and_keep(load_lesson(spec), out), out, as_json)
+    carry_out(kinds.load(spec), out, as_json)
 
 
-def answer(lesson: Any, out: Path | None, as_json: bool) -> None:
-    """Print a lesson, and end with the code that its outcome asks for."""
+def carry_out(spec: Spec, out: Path | None, as_json: bool) -> None:
+    """Carry out a spec, print its answer, and end with the code that this asks for."""
+    from metastable.core.verdict import Comparison
+    from metastable.results import answer_and_keep
+
+    answer = answer_and_keep(spec, out)
+    verdicts = Comparison(answer.verdicts, "none")
     if as_json:
-        print(json.dumps(lesson.to_json() | {"out": None if out is None else str(out)}))
+        print(json.dumps(answer.to_json() | {"out": None if out is None else str(out)}))
     else:
-        print(lesson)
+        print(answer)
+        if verdicts.rows:
+            verdicts.print()
         if out is not None:
             print(f"page in {out / 'report.html'}")
-    if lesson.outcome.name == "interrupted":
-        remedy = "" if out is not None else " A lesson with --out DIR can be gone on with."
+    sys.stdout.flush()
+    if answer.outcome.name == "interrupted":
+        remedy = "" if out is not None else " With --out DIR it can be gone on with."
         print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
         raise typer.Exit(130)
-    if lesson.outcome.name == "diverged":
+    if answer.outcome.name == "diverged" or not verdicts.agrees:
         raise typer.Exit(1)

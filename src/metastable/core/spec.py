@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from metastable.core.toml import to_toml
+
 __all__ = [
     "LARGEST",
     "Count",
@@ -21,6 +23,7 @@ __all__ = [
     "Rows",
     "Seed",
     "Several",
+    "Spec",
     "Whole",
     "fingerprint",
 ]
@@ -54,6 +57,21 @@ class Model(BaseModel):
 def fingerprint(content: dict[str, Any]) -> str:
     """SHA-256 of a tree of plain values, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class Spec(Model):
+    """What every piece of work has: a kind, by which it is found, and a name for people."""
+
+    kind: str
+    name: str = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, the name aside: equal digests mean equal work."""
+        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
+
+    def to_toml(self) -> str:
+        return to_toml(self.model_dump(mode="json", exclude_none=True))
 
 
 class Draw(Model):

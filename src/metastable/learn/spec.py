@@ -1,16 +1,11 @@
-"""What to learn, as specs: one model per kind of lesson, TOML in and out.
-
-`KINDS` lists them. `learn/build.py` turns each into a lesson.
-"""
+"""What to learn, as specs: one model per kind of experiment, TOML in and out."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from metastable.core.errors import one_line
 from metastable.core.spec import (
     Count,
     Dim,
@@ -19,47 +14,39 @@ from metastable.core.spec import (
     Positive,
     Seed,
     Several,
+    Spec,
     Whole,
-    fingerprint,
 )
-from metastable.core.toml import read_toml, to_toml
 
 __all__ = [
-    "KINDS",
     "Classification",
+    "ClustersOnDemand",
     "DeepLimit",
     "Descent",
     "Digits",
     "Equivariant",
     "FeedForwardMap",
-    "LessonSpec",
-    "Network",
-    "OnDemand",
+    "FlowNet",
+    "GaussianBeta",
+    "GaussianDepth",
+    "GaussianMatrices",
+    "GaussianSteering",
+    "GaussianTokens",
+    "LearningSpec",
     "ParticleFit",
     "Spirals",
     "Steering",
-    "load_lesson",
 ]
 
 
-class LessonSpec(Model):
-    """What all lessons have: a kind, a name for people, and a seed.
+class LearningSpec(Spec):
+    """What all experiments in learning have beside kind and name: a seed.
 
-    >>> Classification(kind="classification").training.steps
+    >>> Classification().training.steps
     1500
     """
 
-    kind: str
-    name: str = ""
     seed: Seed = 0
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the content, the name aside: equal digests mean equal lessons."""
-        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
-
-    def to_toml(self) -> str:
-        return to_toml(self.model_dump(mode="json", exclude_none=True))
 
 
 class Spirals(Model):
@@ -75,10 +62,10 @@ class Spirals(Model):
 class Digits(Model):
     """scikit-learn's 1797 handwritten digits of 8×8 pixels, ten classes."""
 
-    kind: Literal["digits"]
+    kind: Literal["digits"] = "digits"
 
 
-class Network(Model):
+class FlowNet(Model):
     """ẋ = c σ(a x + b) through stages of some widths, and a linear classifier at the end.
 
     - `widths`: the dimension of the state in each stage; coordinates are appended as zeros or
@@ -98,7 +85,7 @@ class Network(Model):
     adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
 
     @model_validator(mode="after")
-    def _whole_pieces(self) -> Network:
+    def _whole_pieces(self) -> FlowNet:
         if self.layers is not None and self.layers % self.pieces:
             raise ValueError("layers must be a multiple of pieces")
         return self
@@ -117,12 +104,12 @@ class Descent(Model):
     loss: Literal["cross_entropy", "squares"] = "cross_entropy"
 
 
-class Classification(LessonSpec):
+class Classification(LearningSpec):
     """A neural ODE or ResNet that tells classes apart, and how its classes collapse."""
 
-    kind: Literal["classification"]
+    kind: Literal["classification"] = "classification"
     data: Annotated[Spirals | Digits, Field(discriminator="kind")] = Spirals()
-    network: Network = Network()
+    network: FlowNet = FlowNet()
     training: Descent = Descent()
 
 
@@ -133,7 +120,7 @@ class DeepLimit(Classification):
     anew for each layer.
     """
 
-    kind: Literal["deep_limit"]  # pyright: ignore[reportIncompatibleVariableOverride]
+    kind: Literal["deep_limit"] = "deep_limit"  # pyright: ignore[reportIncompatibleVariableOverride]
     layers: Annotated[tuple[Count, ...], Field(min_length=2)] = (8, 16, 32, 64, 128, 256, 512)
     groups: Count = 4
     draws: Count = 32
@@ -154,14 +141,14 @@ Target = Literal["flow", "cube", "nearest", "mirror"]
 Output = Literal["tangent", "unit", "free"]
 
 
-class Equivariant(LessonSpec):
+class Equivariant(LearningSpec):
     """One layer of attention with H heads fitted to permutation-equivariant maps of the sphere.
 
     `heads`: numbers of heads that are trained; `random`: those whose scores are drawn at random,
     the values being the best ones.
     """
 
-    kind: Literal["equivariant"]
+    kind: Literal["equivariant"] = "equivariant"
     dims: tuple[Dim, ...] = (2, 3)
     tokens: Several = 4
     heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
@@ -175,7 +162,7 @@ class Equivariant(LessonSpec):
     rate: Positive = 0.02
 
 
-class Steering(LessonSpec):
+class Steering(LearningSpec):
     """Tokens steered from random places to random targets by controls constant in pieces.
 
     - `tokens`: the numbers N that are tried, with one piece for every `tokens_per_piece` of them.
@@ -184,7 +171,7 @@ class Steering(LessonSpec):
       prompts; `cloud`: tokens of a measure that is steered to another one (0: none).
     """
 
-    kind: Literal["steering"]
+    kind: Literal["steering"] = "steering"
     tokens: Annotated[tuple[Count, ...], Field(min_length=1)] = (2, 5, 10, 20)
     dim: Dim = 6
     on_sphere: bool = True
@@ -197,10 +184,10 @@ class Steering(LessonSpec):
     cloud: Whole = 64
 
 
-class FeedForwardMap(LessonSpec):
+class FeedForwardMap(LearningSpec):
     """A feed-forward layer with some wells against attention, over β and the layer's strength."""
 
-    kind: Literal["feedforward"]
+    kind: Literal["feedforward"] = "feedforward"
     betas: Annotated[tuple[Positive, ...], Field(min_length=1)] = (2.0, 3.5, 5.0, 7.0, 9.0, 12.0)
     strengths: tuple[Positive, Positive] = (1e-3, 0.5)
     points: Count = 10
@@ -213,13 +200,13 @@ class FeedForwardMap(LessonSpec):
 Free = Literal["beta", "value", "heads", "layer"]
 
 
-class OnDemand(LessonSpec):
+class ClustersOnDemand(LearningSpec):
     """Fields trained to make k clusters of random tokens of the circle at an asked depth.
 
     `free`: what is trained, each by itself; `tests`: fresh starts; `width`: β of the counting.
     """
 
-    kind: Literal["clusters"]
+    kind: Literal["clusters"] = "clusters"
     clusters: Annotated[tuple[Count, ...], Field(min_length=1)] = (2, 3, 4, 5, 6)
     free: Annotated[tuple[Free, ...], Field(min_length=1)] = ("beta", "heads", "layer")
     tokens: Dim = 96
@@ -230,13 +217,13 @@ class OnDemand(LessonSpec):
     width: Positive = 24.0
 
 
-class ParticleFit(LessonSpec):
+class ParticleFit(LearningSpec):
     """Particle models fitted to the states of a transformer with tied layers.
 
     The first `training` prompts are fitted, the others are held out; `batch` prompts a step.
     """
 
-    kind: Literal["particle_fit"]
+    kind: Literal["particle_fit"] = "particle_fit"
     model: str = "rxnmapper"
     prompts: Annotated[tuple[str, ...], Field(min_length=2)]
     training: Count = 12
@@ -251,25 +238,94 @@ class ParticleFit(LessonSpec):
         return self
 
 
-# kind → spec; the function that carries it out stands under the same kind in learn/build.py.
-KINDS: dict[str, type[LessonSpec]] = {
-    "classification": Classification,
-    "deep_limit": DeepLimit,
-    "equivariant": Equivariant,
-    "steering": Steering,
-    "feedforward": FeedForwardMap,
-    "clusters": OnDemand,
-    "particle_fit": ParticleFit,
-}
+class TeacherStudent(LearningSpec):
+    """A student learns from what a teacher's layer of step ε does to random covariances.
+
+    `exact`: the exact layer instead of the published truncation; `samples`: pairs of covariances, a
+    quarter of them for validation.
+    """
+
+    seed: Seed = 1
+    exact: bool = False
+    step: Positive = 0.1
+    dim: Dim = 64
+    key_dim: Count = 36
+    samples: Several = 300
 
 
-def load_lesson(path: str | Path) -> Any:
-    """Read a lesson from a TOML file; complaints are one `ValueError` of one line."""
-    tree = read_toml(path)
-    kind = tree.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}: choose one.")
-    try:
-        return KINDS[kind].model_validate(tree)
-    except ValidationError as error:
-        raise ValueError(one_line(error)) from None
+class GaussianBeta(TeacherStudent):
+    """One layer, one unknown β* = 1: batch and stochastic gradient descent, Newton, Gauss–Newton.
+
+    The thesis prints neither ε nor the rate nor the number of samples everywhere: only rate·ε² can
+    be read from its figures, about 1.1e−3, and ε = 0.1 with the rate 0.11 stands for it.
+    """
+
+    kind: Literal["gaussian_beta"] = "gaussian_beta"
+    dim: Dim = 164
+    key_dim: Count = 66
+    rate: Positive = 0.11
+    steps: Count = 80
+
+
+class GaussianDepth(TeacherStudent):
+    """`depth` equal layers, one unknown β* = 1, batch gradient descent.
+
+    The loss is steep, and differs by orders of magnitude between settings: without a `rate`, a
+    fifth of 2/L″(1) is taken.
+    """
+
+    kind: Literal["gaussian_depth"] = "gaussian_depth"
+    depth: Count = 5
+    dim: Dim = 44
+    key_dim: Count = 16
+    samples: Several = 100
+    rate: Positive | None = None
+    steps: Count = 3000
+
+
+class GaussianMatrices(TeacherStudent):
+    """All of W, V, Q, K from pairs of covariances, student and teacher drawn independently.
+
+    - `optimizer`: "sgd" (rate 0.1), "adam" (rate 0.01, fading out) or "levenberg"
+      (Levenberg–Marquardt on all pairs at once, where an epoch is one step).
+    - `single`: gradients in single precision, matrices in double; about twice as fast.
+    - `patience`: stop early after this many looks (a hundredth of the epochs each) without gain.
+    - `landscape`: add gradient and Hessian spectrum at the flattest part of the curve and its end.
+    """
+
+    kind: Literal["gaussian_matrices"] = "gaussian_matrices"
+    optimizer: Literal["sgd", "adam", "levenberg"] = "sgd"
+    rate: Positive | None = None
+    batch: Count = 32
+    epochs: Count = 500
+    single: bool = False
+    landscape: bool = False
+    patience: Count | None = None
+
+
+class GaussianTokens(LearningSpec):
+    """All four matrices from `samples` prompts of `tokens` tokens through softmax attention."""
+
+    kind: Literal["gaussian_tokens"] = "gaussian_tokens"
+    seed: Seed = 1
+    step: Positive = 0.5
+    dim: Dim = 4
+    key_dim: Count = 2
+    samples: Several = 40
+    tokens: Several = 64
+    steps: Count = 3000
+
+
+class GaussianSteering(LearningSpec):
+    """One random Gaussian carried to another of equal rank by matrices that change with depth.
+
+    `rank`: of both covariances, left out: full; `effort`: price λ of the action of the path.
+    """
+
+    kind: Literal["gaussian_steering"] = "gaussian_steering"
+    seed: Seed = 1
+    dim: Dim = 3
+    rank: Count | None = None
+    layers: Count = 8
+    effort: NonNegative = 0.01
+    steps: Count = 3000

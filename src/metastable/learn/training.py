@@ -18,7 +18,18 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 
-__all__ = ["Gradient", "LeastSquares", "Method", "Training", "train", "whole"]
+__all__ = [
+    "Gradient",
+    "Interrupted",
+    "LeastSquares",
+    "Method",
+    "Training",
+    "adam",
+    "file_in",
+    "last",
+    "train",
+    "whole",
+]
 
 DIVERGED = 1e6  # a loss this many times its first value will not come back
 IMPROVED = 1e-3  # the relative gain that counts as one, for early stopping
@@ -62,6 +73,13 @@ class Gradient:
             value_fn=lambda moved: self.loss(moved, batch),
         )
         return optax.apply_updates(parameters, updates), state, loss
+
+
+def adam(loss: Callable[[Any, Any], Any], rate: float, steps: int, final: float = 0.0) -> Gradient:
+    """Adam, its rate falling from `rate` to `final` times it along a cosine over `steps`."""
+    import optax
+
+    return Gradient(loss, optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=final)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +133,33 @@ class Training:
     def __repr__(self) -> str:
         ends = f"loss {self.losses[0]:.3g} → {self.losses[-1]:.3g}" if self.losses.size else ""
         return f"Training({self.losses.size} steps, {ends}; {self.outcome})"
+
+    def finished(self) -> Training:
+        """The training itself; raises `Interrupted` where Ctrl-C ended it.
+
+        An experiment of many trainings ends at the first such one, with what it has so far.
+        """
+        if self.outcome.name == "interrupted":
+            raise Interrupted(self.outcome)
+        return self
+
+
+class Interrupted(Exception):
+    """A training was interrupted; `outcome` says so."""
+
+    def __init__(self, outcome: Outcome):
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def last(values: np.ndarray, place: int = -1) -> float | None:
+    """The last entry of a history, or that at `place`; None where a run ended before it."""
+    return float(values[place]) if values.size else None
+
+
+def file_in(folder: Path | None, name: str) -> Path | None:
+    """The checkpoint of a training in the folder of an experiment, if it has one."""
+    return None if folder is None else folder / f"{name.replace(' ', '_')}.npz"
 
 
 def whole(data: Any, key: Any, step: Any) -> Any:

@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from metastable.models.capture import capture as capture
     from metastable.models.capture import choices as choices
     from metastable.models.clock import fit_clock as fit_clock
-    from metastable.models.decoding import Beam as Beam
-    from metastable.models.decoding import Greedy as Greedy
-    from metastable.models.decoding import Sample as Sample
     from metastable.models.depthwise import Depthwise as Depthwise
     from metastable.models.depthwise import depthwise as depthwise
     from metastable.models.embedding import analogy as analogy
     from metastable.models.embedding import context_pull as context_pull
     from metastable.models.folder import load as load
     from metastable.models.inspection import inspect as inspect
-    from metastable.models.language import LanguageModel as LanguageModel
-    from metastable.models.memory import gradient_norms as gradient_norms
-    from metastable.models.memory import recall_curves as recall_curves
-    from metastable.models.recurrent import Recurrent as Recurrent
-    from metastable.models.recurrent import RecurrentConfig as RecurrentConfig
-    from metastable.models.saving import load_model as load_model
-    from metastable.models.saving import save_model as save_model
-    from metastable.models.tasks import Batch as Batch
-    from metastable.models.tasks import Copy as Copy
-    from metastable.models.tasks import Recall as Recall
-    from metastable.models.tasks import Reverse as Reverse
-    from metastable.models.tasks import accuracy as accuracy
-    from metastable.models.training import Recipe as Recipe
-    from metastable.models.training import train as train
-    from metastable.models.transformer import DecoderOnly as DecoderOnly
-    from metastable.models.transformer import EncoderDecoder as EncoderDecoder
-    from metastable.models.transformer import Trace as Trace
-    from metastable.models.transformer import TransformerConfig as TransformerConfig
+    from metastable.models.own.decoding import Beam as Beam
+    from metastable.models.own.decoding import Greedy as Greedy
+    from metastable.models.own.decoding import Sample as Sample
+    from metastable.models.own.language import LanguageModel as LanguageModel
+    from metastable.models.own.memory import gradient_norms as gradient_norms
+    from metastable.models.own.memory import recall_curves as recall_curves
+    from metastable.models.own.recurrent import Recurrent as Recurrent
+    from metastable.models.own.recurrent import RecurrentConfig as RecurrentConfig
+    from metastable.models.own.saving import load_model as load_model
+    from metastable.models.own.saving import save_model as save_model
+    from metastable.models.own.tasks import Batch as Batch
+    from metastable.models.own.tasks import Copy as Copy
+    from metastable.models.own.tasks import Recall as Recall
+    from metastable.models.own.tasks import Reverse as Reverse
+    from metastable.models.own.tasks import accuracy as accuracy
+    from metastable.models.own.training import Recipe as Recipe
+    from metastable.models.own.training import train as train
+    from metastable.models.own.transformer import DecoderOnly as DecoderOnly
+    from metastable.models.own.transformer import EncoderDecoder as EncoderDecoder
+    from metastable.models.own.transformer import Trace as Trace
+    from metastable.models.own.transformer import TransformerConfig as TransformerConfig
 
 # Imported on first use: nothing else of the package may wait for PyTorch, or need it.
 _HOMES = {
@@ -55,18 +55,18 @@ _HOMES = {
     ),
     "capture": "attention_maps capture choices",
     "clock": "fit_clock",
-    "decoding": "Beam Greedy Sample",
+    "own.decoding": "Beam Greedy Sample",
     "depthwise": "Depthwise depthwise",
     "embedding": "analogy context_pull",
     "folder": "load",
     "inspection": "inspect",
-    "language": "LanguageModel",
-    "memory": "gradient_norms recall_curves",
-    "recurrent": "Recurrent RecurrentConfig",
-    "saving": "load_model save_model",
-    "tasks": "Batch Copy Recall Reverse accuracy",
-    "training": "Recipe train",
-    "transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
+    "own.language": "LanguageModel",
+    "own.memory": "gradient_norms recall_curves",
+    "own.recurrent": "Recurrent RecurrentConfig",
+    "own.saving": "load_model save_model",
+    "own.tasks": "Batch Copy Recall Reverse accuracy",
+    "own.training": "Recipe train",
+    "own.transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
 }
 __getattr__, __dir__, _names = lazy("metastable.models", _HOMES, extra="models")
 __all__ = _names  # pyright: ignore[reportUnsupportedDunderAll]

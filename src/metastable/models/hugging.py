@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from metastable.models.folder import _complaint, _load_tokenizer, _read_config, quiet
-from metastable.models.language import LanguageModel
+from metastable.models.own.language import LanguageModel
 
 __all__ = ["Hugging", "load_causal"]
 

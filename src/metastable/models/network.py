@@ -11,7 +11,7 @@ from torch import nn
 
 from metastable.core import checks
 from metastable.models.anatomy import Anatomy, anatomy_of
-from metastable.models.transformer import DecoderOnly, EncoderDecoder
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder
 
 __all__ = ["Network", "wrap"]
 

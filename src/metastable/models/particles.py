@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
-from metastable.learn.cut import Cut, unless_cut
-from metastable.learn.lesson import Curves, Lesson
-from metastable.learn.particle_fit import (
+from metastable.learn.curves import Curves, make_answer
+from metastable.learn.fit.particles import (
     Family,
     Particles,
     States,
@@ -25,6 +25,8 @@ from metastable.learn.particle_fit import (
     squared_errors,
     stack_states,
 )
+from metastable.learn.spec import ParticleFit
+from metastable.learn.training import Interrupted, file_in
 from metastable.models.capture import capture
 from metastable.models.folder import load
 
@@ -91,10 +93,12 @@ def explained(
     return Explained(float(gain.sum() / baseline.sum()), float(low), float(high))
 
 
-def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
-    """Carry out a `spec.learning.ParticleFit`: every family, its baselines, and the intervals."""
-    training = capture_states(spec.model, spec.prompts[: spec.training])
-    held = capture_states(spec.model, spec.prompts[spec.training :])
+def learn_particles(
+    spec: ParticleFit, checkpoint: Path | None = None, progress: bool | None = None
+) -> Answer:
+    """Carry out a `ParticleFit`: every family, its baselines, and the intervals."""
+    training = capture_states(spec.model, spec.prompts[: spec.training], progress)
+    held = capture_states(spec.model, spec.prompts[spec.training :], progress)
     stay = np.asarray(squared_errors(held.tokens[:, :-1], held))
     M, clock = best_linear(training)
     errors = {
@@ -113,7 +117,7 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
     outcome = Outcome("done", "Every family was fitted.")
     try:
         for name, family in FAMILIES.items():
-            found = _fit(spec, name, family, training, folder)
+            found = _fit(spec, name, family, training, checkpoint, progress)
             predicted = predict_layers(family, found, held)
             errors[name] = np.asarray(squared_errors(predicted, held))
             far[name] = _far(predict_layers(family, found, held, rollout=True), held)
@@ -125,8 +129,8 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
                 "clock, last layer": float(model.clock[-1]),
                 "κ of what is left": float(np.median(noise(predicted, held))),
             }
-    except Cut as cut:
-        outcome = cut.outcome
+    except Interrupted as interrupted:
+        outcome = interrupted.outcome
     for name, seen in errors.items():
         facts[f"explained: {name}"] = _told(explained(seen, stay))
     if "both, low rank" in errors:
@@ -135,7 +139,7 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
         )
     layers = np.arange(1, len(clock) + 1)
     shares = {name: (layers, 1 - e.mean(axis=0) / stay.mean(axis=0)) for name, e in errors.items()}
-    curves = {
+    figures = {
         "explained": Curves(
             "layer",
             "explained share of the motion",
@@ -149,15 +153,26 @@ def learn_particles(spec: Any, folder: Path | None = None) -> Lesson:
             caption="From the embeddings alone, layer after layer, on held-out prompts.",
         ),
     }
-    return Lesson("a particle model of a transformer", facts, curves, outcome)
+    best = max(errors, key=lambda name: explained(errors[name], stay).share)
+    sentence = (
+        f"{explained(errors[best], stay).share:.0%} of the held-out motion of {spec.model} is "
+        f"explained by the best model: {best}."
+    )
+    return make_answer(sentence, facts, figures, outcome)
 
 
-def _fit(spec: Any, name: str, family: Family, training: States, folder: Path | None) -> Particles:
+def _fit(
+    spec: ParticleFit,
+    name: str,
+    family: Family,
+    training: States,
+    checkpoint: Path | None,
+    progress: bool | None,
+) -> Particles:
     """The best of the fits from several starts in β, by the training loss."""
     several = family.beta is None and family.value in ("identity", "scalar")
     fits = []
     for start in (0.5, 8.0) if several else (4.0,):
-        file = f"{name}_{start:g}.npz".replace(" ", "_")
         fit = fit_particles(
             training,
             family,
@@ -166,9 +181,10 @@ def _fit(spec: Any, name: str, family: Family, training: States, folder: Path | 
             batch=spec.batch,
             start=start,
             seed=spec.seed,
-            checkpoint=None if folder is None else folder / file,
+            checkpoint=file_in(checkpoint, f"{name}_{start:g}"),
+            progress=progress,
         )
-        fits.append(unless_cut(fit))
+        fits.append(fit.finished())
     return min(fits, key=lambda fit: fit.validation[-1]).parameters
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from metastable.core.progress import Bar
 from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.network import Network
-from metastable.models.transformer import Trace
+from metastable.models.own.transformer import Trace
 
 __all__ = ["Passage", "pass_through", "period_of"]
 

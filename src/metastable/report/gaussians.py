@@ -1,4 +1,4 @@
-"""Figures of the Gaussian trials: errors against N, spectra by layer, spectra beside their laws."""
+"""Figures of Gaussian studies: errors against N, spectra by layer, spectra beside their laws."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from metastable.comparison.random_matrices import Iteration, Spectrum, Track, Verification
 from metastable.report.style import CATEGORIES, INK, OTHER, legend, new_figure
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
-from metastable.trials import Iteration, Spectrum, Track, Verification
 
 __all__ = [
     "draw_attention_errors",
@@ -127,7 +127,7 @@ def draw_iteration(found: Iteration) -> Figure:
     cut = f" It has negative eigenvalues from layer {found.published.negative_at} on."
     figure.set_label(
         f"{setting.name}: d = {setting.dim}, d_k = {setting.keys}, step {setting.step:g}; "
-        f"{setting.told}. Left: as published ({found.published.title})."
+        f"{setting.description}. Left: as published ({found.published.title})."
         f"{cut if found.published.negative_at else ''} Middle: the exact layer."
     )
     return figure
@@ -169,7 +169,7 @@ def draw_spectra(found: list[Spectrum]) -> Figure:
     figure, axes = new_figure(rows, columns, size=(3.2 * columns, 2.6 * rows))
     for ax, one in zip(np.ravel(axes), found, strict=False):
         inside = one.values[~np.isin(one.values, one.outliers)]
-        _histogram(ax, inside, BLUE, one.told.split(",")[0].removesuffix("s"))
+        _histogram(ax, inside, BLUE, one.description.split(",")[0].removesuffix("s"))
         _law(ax, one.law)
         title = f"{one.name}, n = {one.sizes[-1]}"
         if one.outliers.size:

@@ -1,7 +1,8 @@
-"""Figures and the page of a learning experiment: losses on both scales, facts, outcome."""
+"""Curves on both scales, and the page of an experiment in learning or with Gaussians."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,34 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from metastable.learn.lesson import Curves, Frames, Lesson
+from metastable.comparison.random_matrices import Iteration
+from metastable.core.answer import Answer
+from metastable.learn.curves import Chart, Curves, Frames
 from metastable.report.drawing import write_film
+from metastable.report.gaussians import (
+    draw_attention_errors,
+    draw_distances,
+    draw_effective_tokens,
+    draw_fit,
+    draw_iteration,
+    draw_sample_errors,
+    draw_spectra,
+)
 from metastable.report.lesson_pictures import draw_chart, draw_frames, film_frames
-from metastable.report.page import Facts, Picture, Section, write_page
+from metastable.report.page import Facts, Picture, Section, rows_table, write_page
 from metastable.report.style import CATEGORIES, INK, legend, new_figure
 from metastable.report.svg import save_figure
+from metastable.theory.fits import MatrixFit
 
-__all__ = ["draw_curves", "report_lesson"]
+__all__ = ["draw_curves", "report_answer"]
 
+GAUSSIAN = {
+    "samples": draw_sample_errors,
+    "attention": draw_attention_errors,
+    "tokens": draw_effective_tokens,
+    "spectra": draw_spectra,
+    "distances": draw_distances,
+}
 DASHES = ("-", "--", "-.", ":")
 DECADES = 12  # shown on the logarithmic scale; a perfect fit would flatten everything else
 
@@ -56,34 +76,54 @@ def draw_curves(curves: Curves) -> Figure:
     return figure
 
 
-def report_lesson(lesson: Lesson, folder: str | Path) -> Path:
-    """Write `report.html`, `figures/` and `result.json` of a lesson; return the page's path."""
+def report_answer(answer: Answer, folder: str | Path) -> Path:
+    """Write `report.html`, `figures/` and `result.json` of an answer; return the page's path."""
     folder = Path(folder)
     pictures = []
-    for name, curves in lesson.curves.items():
-        figure = draw_curves(curves)
-        save_figure(figure, folder / "figures", name)
-        pictures.append(Picture(figure))
-    for name, picture in lesson.pictures.items():
-        figure = draw_frames(picture) if isinstance(picture, Frames) else draw_chart(picture)
-        save_figure(figure, folder / "figures", name)
-        pictures.append(Picture(figure))
-        if isinstance(picture, Frames):
-            write_film(film_frames(picture), folder / "figures" / f"{name}.gif")
-    facts = {name: _shown(value) for name, value in lesson.facts.items()}
+    for name, figure in answer.figures.items():
+        drawn = _draw(name, figure)
+        save_figure(drawn, folder / "figures", name)
+        pictures.append(Picture(drawn))
+        if isinstance(figure, Frames):
+            write_film(film_frames(figure), folder / "figures" / f"{name}.gif")
+    verdicts = [dataclasses.asdict(row) for row in answer.verdicts]
+    tables = {n: v for n, v in answer.facts.items() if isinstance(v, list) and _is_table(v)}
+    facts = {name: _shown(v) for name, v in answer.facts.items() if name not in tables}
     page = write_page(
         folder / "report.html",
-        f"Learning: {lesson.name}",
-        Section("Curves", pictures),
-        Section("Setting and result", [Facts(facts | {"outcome": str(lesson.outcome)})]),
+        answer.sentence,
+        Section("Figures", pictures),
+        *(Section(name, [rows_table(rows)]) for name, rows in tables.items()),
+        Section("Setting and result", [Facts(facts | {"outcome": str(answer.outcome)})]),
+        lead=[rows_table(verdicts, "Verdicts")] if verdicts else [],
     )
-    (folder / "result.json").write_text(json.dumps(lesson.to_json(), indent=1) + "\n")
+    text = json.dumps(answer.to_json(), indent=1)
+    (folder / "result.json").write_text(text + "\n", encoding="utf-8")
     return page
+
+
+def _draw(name: str, figure: Any) -> Figure:
+    """The picture of a figure, by what it is; those of one Gaussian study go by their names."""
+    if isinstance(figure, Curves):
+        return draw_curves(figure)
+    if isinstance(figure, Frames):
+        return draw_frames(figure)
+    if isinstance(figure, Chart):
+        return draw_chart(figure)
+    if isinstance(figure, Iteration):
+        return draw_iteration(figure)
+    if isinstance(figure, MatrixFit):
+        return draw_fit(figure, name)
+    return GAUSSIAN[name](figure)
+
+
+def _is_table(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def _shown(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, dict):
-        return {name: _shown(one) for name, one in value.items()}
+        return {name: _shown(item) for name, item in value.items()}
     return value

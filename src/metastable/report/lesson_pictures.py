@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 
 from metastable.core.figure import Axis, Cloud, Film, Strip
-from metastable.learn.lesson import Chart, Curves, Frames
+from metastable.learn.curves import Chart, Curves, Frames
 from metastable.report.drawing import draw
 from metastable.report.style import CATEGORIES, INK, TIME, legend, new_figure
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from metastable.flows import flow
-from metastable.learn.steering import Steered
+from metastable.learn.control.steering import Steered
 from metastable.measures import Points
 from metastable.report.style import INK, TIME, legend, new_figure
 

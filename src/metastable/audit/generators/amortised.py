@@ -20,7 +20,7 @@ from metastable.audit.generators.generator import (
 from metastable.audit.generators.soft import Soft
 from metastable.audit.target import Target
 from metastable.core import checks
-from metastable.models.language import seeded
+from metastable.models.own.language import seeded
 
 __all__ = ["Amortised"]
 

@@ -19,7 +19,7 @@ from metastable.audit.generators.generator import (
 )
 from metastable.audit.target import Target
 from metastable.core import checks
-from metastable.models.language import seeded
+from metastable.models.own.language import seeded
 
 __all__ = ["Shared", "Soft"]
 

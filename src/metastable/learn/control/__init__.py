@@ -1,0 +1,1 @@
+"""Control: tokens and measures steered, clusters on demand, a layer against attention."""

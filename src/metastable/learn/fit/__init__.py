@@ -1,0 +1,1 @@
+"""Particle models fitted to observed trajectories."""

@@ -1,0 +1,1 @@
+"""Gaussians: teacher and student on covariances, tokens, and steering."""

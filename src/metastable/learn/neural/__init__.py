@@ -1,0 +1,1 @@
+"""Networks as flows: neural ODEs, residual layers, heads as approximators."""

@@ -1,0 +1,1 @@
+"""Our own small networks: a transformer, recurrent ones, their tasks, training and files."""
