@@ -8,7 +8,7 @@ from metastable.fields import Rescaled, SelfAttention
 from metastable.flows import hardmax
 from metastable.measures import Points, gaussian_points
 from metastable.observe import leaders
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -69,7 +69,7 @@ def vertex_counts(*, sizes: list[list[int]], draws: int, horizon: float) -> Find
         ),
     ]
     places = np.arange(1, max(found.max() for found in counts.values()) + 1)
-    figure = draw_bars(
+    figure = plot_bars(
         places,
         {name: [np.mean(found == k) for k in places] for name, found in counts.items()},
         "vertices m of the limit polytope",

@@ -6,8 +6,8 @@ from metastable.learn.landscape import stand
 from metastable.learn.lessons import PUBLISHED, learn_matrices
 from metastable.learn.matrices import matrix_loss
 from metastable.learn.teacher import random_covariances, random_matrices, teach
-from metastable.report.learning import draw_curves
-from metastable.report.plots import draw_bars
+from metastable.report.figures.learning import plot_curves
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -54,7 +54,7 @@ def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) 
         holds("the same test at the teacher's own matrices (d = 8)", "the loss is 0 there",
               end.verdict == "minimum", "minimum", end.verdict),
     ]  # fmt: skip
-    bars = draw_bars(
+    bars = plot_bars(
         [name.removeprefix("landscape at ") for name in places],
         {f"{end} eigenvalue": [told[f"{end} eigenvalue"] for told in places.values()]
          for end in ("lowest", "highest")},
@@ -62,5 +62,4 @@ def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) 
         f"Ends of the Hessian's spectrum at the flattest part of the descent and at its end, "
         f"d = {dim}, d_k = {key_dim}.",
     )  # fmt: skip
-    bars.axes[0].margins(y=0.3)  # room for the legend
-    return Finding(rows, {"descent": draw_curves(made.curves["loss"]), "curvature": bars})
+    return Finding(rows, {"descent": plot_curves(made.curves["loss"]), "curvature": bars})

@@ -11,6 +11,7 @@ from typing import Any
 
 from metastable.audit.evidence import Question, questions, rank_items
 from metastable.audit.validity import in_words
+from metastable.core.figure import Figure
 from metastable.core.folder import MANIFEST, open_folder
 from metastable.report.elicited import list_items
 from metastable.report.page import (
@@ -67,7 +68,7 @@ def report_audit(folder: str | Path) -> Path:
 def _report_one(folder: Path) -> Path:
     from metastable.audit.collect import read_rows
     from metastable.core.progress import Bar
-    from metastable.report import audited
+    from metastable.report.figures import audit as draw_audit
 
     summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
     rows = read_rows(folder / "items.csv")
@@ -75,15 +76,15 @@ def _report_one(folder: Path) -> Path:
     carrier = _carrier(summary, asked)
     ranked = rank_items(rows, carrier)
     with Bar("figures") as bar:
-        figures = {"roc": audited.draw_roc(asked, carrier)}
+        figures: dict[str, Figure] = {"roc": draw_audit.plot_roc(asked, carrier)}
         if asked[0].reconstructs:
-            figures["errors"] = audited.draw_errors(rows, asked[0].score)
+            figures["errors"] = draw_audit.plot_errors(rows, asked[0].score)
         null = _null_p_values(conditions)
         if null:
-            figures["calibration"] = audited.draw_calibration(null)
+            figures["calibration"] = draw_audit.plot_calibration(null)
         levels = _levels(rows, asked[0])
         if levels:
-            figures["images"] = audited.draw_images(rank_items(rows, asked[0]), levels)
+            figures["images"] = draw_audit.plot_images(rank_items(rows, asked[0]), levels)
         for number, (name, figure) in enumerate(figures.items(), 1):
             save_figure(figure, folder / "figures", name)
             bar.update(number / len(figures))
@@ -112,7 +113,7 @@ def _report_one(folder: Path) -> Path:
 def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     from metastable.audit.collect import read_rows
     from metastable.core.progress import Bar
-    from metastable.report import audited
+    from metastable.report.figures import audit as draw_audit
 
     runs = []
     with Bar("reading") as bar:
@@ -136,10 +137,10 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
                 }
             )
             bar.update(number / len(paths))
-    figures = {"overlap": audited.draw_overlaps(runs)}
+    figures: dict[str, Figure] = {"overlap": draw_audit.plot_overlaps(runs)}
     written = [run for run in runs if run["generator"]]
     if written:
-        figures = {"panels": audited.draw_panels(written), **figures}
+        figures = {"panels": draw_audit.plot_audit_panels(written), **figures}
     nothing = [run["summary"]["p_value"] for run in runs if run["overlap"] == 0]
     for name, figure in figures.items():
         save_figure(figure, folder / "figures", name)
@@ -165,7 +166,7 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
 
 
 def _report_null(folder: Path) -> Path:
-    from metastable.report import audited
+    from metastable.report.figures import audit as draw_audit
 
     told = _json(folder / "null.json")
     needed = "replicas resplits replica_p_values resplit_p_values rejections_at_5pct replica_ks_p"
@@ -175,7 +176,7 @@ def _report_null(folder: Path) -> Path:
             "audit null` again."
         )
     null = {"null models": told["replica_p_values"], "re-splits": told["resplit_p_values"]}
-    figure = audited.draw_calibration(null)
+    figure = draw_audit.plot_calibration(null)
     save_figure(figure, folder / "figures", "calibration")
     facts = {
         "models trained without the protected set": told["replicas"],
@@ -256,7 +257,7 @@ def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _findings(summary: Mapping[str, Any]) -> Table:
-    from metastable.report.audited import told
+    from metastable.report.figures.audit import score_in_words
 
     rows = []
     for one in summary["findings"]:
@@ -265,7 +266,7 @@ def _findings(summary: Mapping[str, Any]) -> Table:
         rows.append(
             [
                 one["name"],
-                told(one["score"]),
+                score_in_words(one["score"]),
                 one["p_value"],
                 one["adjusted"],
                 f"{mid:.3f} [{low:.3f}, {high:.3f}]",
@@ -318,14 +319,14 @@ def _carrier(summary: Mapping[str, Any], asked: Sequence[Question]) -> Question:
 
 
 def _about_items(ranked: Sequence[Mapping[str, Any]], carrier: Question) -> str:
-    from metastable.report.audited import told
+    from metastable.report.figures.audit import score_in_words
 
     named = sum(row["q_value"] is not None and row["q_value"] <= 0.1 for row in ranked)
     total = sum(row["q_value"] is not None for row in ranked)
     return (
-        f"Ranked by {carrier.name} ({told(carrier.score)}), the question of the smallest p-value: "
-        f"{named} of {total} protected items stand out with a q-value of at most 0.1. Of such "
-        "items at most a tenth are expected to be there by chance."
+        f"Ranked by {carrier.name} ({score_in_words(carrier.score)}), the question of the smallest "
+        f"p-value: {named} of {total} protected items stand out with a q-value of at most 0.1. Of "
+        "such items at most a tenth are expected to be there by chance."
     )
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from metastable.core.figure import Figure
     from metastable.models.inspection import Inspection
 
 __all__ = ["figures_of_inspection", "print_inspection", "report_inspection"]
@@ -71,29 +70,29 @@ def report_inspection(found: Inspection, folder: str | Path) -> Path:
 
 def figures_of_inspection(found: Inspection) -> dict[str, Figure]:
     """Figures by name; labels are captions."""
-    from metastable.report import layers, words
+    from metastable.report.figures import layers, words
 
     run = found.run
     last = len(run.times) - 1
     trained = min(int(np.searchsorted(run.times, run.statistics["layers"])), last)
     shown = sorted({0, trained // 2 if trained == last else trained, last})
-    figures = {
-        "histograms": layers.draw_histograms(run, found.control),
-        "cosines": layers.draw_cosines(found),
-        "clusters": layers.draw_cluster_counts(found),
+    figures: dict[str, Figure] = {
+        "histograms": layers.plot_cosine_histograms(run, found.control),
+        "cosines": layers.plot_cosines(found),
+        "clusters": layers.plot_cluster_counts(found),
         "words": words.plot_words(run, shown),
-        "ranks": layers.draw_ranks(found),
-        "energies": layers.draw_energies(found),
-        "alignment": layers.draw_alignment(found),
+        "ranks": layers.plot_ranks(found),
+        "energies": layers.plot_energies(found),
+        "alignment": layers.plot_alignment(found),
     }
     if found.study is not None:
-        figures["study"] = layers.draw_study(found.study)
+        figures["study"] = layers.plot_study(found.study)
     if found.maps is not None:
-        figures["maps"] = words.draw_maps(found.maps, found.map_words, len(found.maps) // 2)
+        figures["maps"] = words.plot_attention(found.maps, found.map_words, len(found.maps) // 2)
     if found.heads:
-        figures["heads"] = words.draw_heads(found.heads)
+        figures["heads"] = words.plot_heads(found.heads)
     if found.pull is not None:
-        figures["pull"] = words.draw_pull(found.pull)
+        figures["pull"] = words.plot_pull(found.pull)
     return figures
 
 

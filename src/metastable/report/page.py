@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from metastable import __version__
+from metastable.core.figure import Figure
 from metastable.report.svg import inline_svg
 
 __all__ = [
@@ -79,14 +80,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, as data or drawn; its caption stands under it."""
+    """A figure; its caption stands under it."""
 
     kind: ClassVar[str] = "picture"
-    figure: Any
+    figure: Figure
 
     @property
     def caption(self) -> str:
-        return str(getattr(self.figure, "caption", None) or self.figure.get_label())
+        return self.figure.caption
 
 
 @dataclass(frozen=True)

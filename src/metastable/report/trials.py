@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from metastable.core.figure import Figure
 from metastable.core.verdict import Comparison
-from metastable.report.gaussians import (
-    draw_attention_errors,
-    draw_distances,
-    draw_effective_tokens,
-    draw_fit,
-    draw_iteration,
-    draw_sample_errors,
-    draw_spectra,
+from metastable.report.figures.gaussian import (
+    plot_attention_errors,
+    plot_distances,
+    plot_effective_tokens,
+    plot_fit,
+    plot_iteration,
+    plot_sample_errors,
+    plot_spectra,
 )
 from metastable.report.page import Block, Picture, Section, Table, rows_table, write_page
 from metastable.report.svg import save_figure
@@ -44,9 +43,9 @@ def report_verification(found: Verification, folder: Path) -> Path:
         for row in series.rows
     ]
     figures = {
-        "samples": draw_sample_errors(found),
-        "attention": draw_attention_errors(found),
-        "tokens": draw_effective_tokens(found),
+        "samples": plot_sample_errors(found),
+        "attention": plot_attention_errors(found),
+        "tokens": plot_effective_tokens(found),
     }
     table = Table(columns, rows, "Relative errors, root mean squares over the repeats")
     told = (
@@ -68,7 +67,7 @@ def report_iterations(found: Sequence[Iteration], folder: Path) -> Path:
     """The same about iterations, one section each."""
     sections, figures = [], {}
     for one in found:
-        figure = figures[one.setting.name] = draw_iteration(one)
+        figure = figures[one.setting.name] = plot_iteration(one)
         rows = [
             [
                 track.title,
@@ -92,7 +91,7 @@ def report_iterations(found: Sequence[Iteration], folder: Path) -> Path:
 
 def report_spectra(found: Sequence[Spectrum], folder: Path) -> Path:
     """The same about spectra of random matrices."""
-    figures = {"spectra": draw_spectra(list(found)), "distances": draw_distances(list(found))}
+    figures = {"spectra": plot_spectra(list(found)), "distances": plot_distances(list(found))}
     sizes = found[0].sizes
     columns = ["name", "what", "law", "edge", *(f"n = {n}" for n in sizes), "outlier", "expected"]
     rows = [
@@ -116,7 +115,7 @@ def report_spectra(found: Sequence[Spectrum], folder: Path) -> Path:
 
 def report_fit(fits: Mapping[str, MatrixFit], folder: Path) -> Path:
     """The same about given matrices: each spectrum beside the law of a random matrix."""
-    figures = {f"fit{k}": draw_fit(fit, name) for k, (name, fit) in enumerate(fits.items())}
+    figures = {f"fit{k}": plot_fit(fit, name) for k, (name, fit) in enumerate(fits.items())}
     data = {name: fit.to_dict() for name, fit in fits.items()}
     rows = rows_table([{"matrix": name, **told} for name, told in data.items()])
     section = Section("Fits", [rows, *map(Picture, figures.values())])
