@@ -95,7 +95,7 @@ def learn_and_keep(spec: Any, folder: Path | None) -> Lesson:
     """
     from metastable.learn.build import run_lesson
     from metastable.learn.spec import load_lesson
-    from metastable.report.learning import report_lesson
+    from metastable.report.pages.learn import report_lesson
 
     started = datetime.now(UTC)
     if folder is None:

@@ -25,7 +25,7 @@ def test_terminal_text_does_not_wait_for_matplotlib_and_figures_need_no_display(
     code = (
         "import sys, metastable.report.text\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "import metastable.report.runs, metastable.report.drawing\n"
+        "import metastable.report.pages.run, metastable.report.drawing\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -9,7 +9,7 @@ from metastable.core.outcome import Outcome
 from metastable.learn.lesson import Chart, Curves, Frames, Lesson
 from metastable.report.drawing import draw, write_film
 from metastable.report.figures.learning import film_frames, plot_chart, plot_frames, plot_panels
-from metastable.report.learning import report_lesson
+from metastable.report.pages.learn import report_lesson
 
 RNG = np.random.default_rng(0)
 FRAMES = Frames(

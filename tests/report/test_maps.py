@@ -7,7 +7,7 @@ import pytest
 
 from metastable.report.drawing import draw
 from metastable.report.figures.sweep import figures_of_sweep
-from metastable.report.maps import report_sweep
+from metastable.report.pages.sweep import report_sweep
 from metastable.sweep import execute
 from metastable.sweep.spec import load_sweep
 from metastable.sweep.status import open_sweep

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from metastable.report.trials import report_verification
+from metastable.report.pages.gaussian import report_verification
 from metastable.theory.gaussian import logit_variance, sample_error
 from metastable.trials import judge_verification, verify
 from metastable.trials.draws import draw_layer

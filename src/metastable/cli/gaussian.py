@@ -43,7 +43,7 @@ def verify(
     found = measure(dim, keys, samples, repeats, seed, calm_samples=calm_samples)
     page = None
     if out is not None:
-        from metastable.report.trials import report_verification
+        from metastable.report.pages.gaussian import report_verification
 
         page = report_verification(found, out)
     _answer(found.to_dict(), judge_verification(found), page, as_json)
@@ -84,7 +84,7 @@ def iterate(
             break
     page = None
     if out is not None:
-        from metastable.report.trials import report_iterations
+        from metastable.report.pages.gaussian import report_iterations
 
         page = report_iterations(found, out)
     data = {"iterations": [one.to_dict() for one in found]}
@@ -125,7 +125,7 @@ def spectra(
     found = draw(names or (), [max(size // k, 2) for k in (30, 10, 3, 1)], seed)
     page = None
     if out is not None:
-        from metastable.report.trials import report_spectra
+        from metastable.report.pages.gaussian import report_spectra
 
         page = report_spectra(found, out)
     data = {"spectra": [one.to_dict() for one in found]}
@@ -138,7 +138,7 @@ def _fit(files: list[Path], out: Path | None, as_json: bool) -> None:
     fits = {str(file): fit_matrix(_read_matrix(file)) for file in files}
     page = None
     if out is not None:
-        from metastable.report.trials import report_fit
+        from metastable.report.pages.gaussian import report_fit
 
         page = report_fit(fits, out)
     data: dict[str, Any] = {name: fit.to_dict() for name, fit in fits.items()}

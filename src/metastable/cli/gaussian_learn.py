@@ -104,7 +104,7 @@ def learn(
             given["checkpoint"] = out / "checkpoint.npz"
     lesson = run(**given)
     if out is not None:
-        from metastable.report.learning import report_lesson
+        from metastable.report.pages.learn import report_lesson
 
         report_lesson(lesson, out)
     answer(lesson, out, as_json)

@@ -12,7 +12,7 @@ from metastable.core.figure import Figure
 from metastable.report.drawing import draw
 from metastable.report.style import INK
 
-__all__ = ["inline_svg", "save_figure"]
+__all__ = ["inline_svg", "save_figure", "stored_svg"]
 
 DPI = 200  # of the rasterised parts and of the PNG
 _THEME = (
@@ -56,6 +56,12 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
     picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
     return vector, raster
+
+
+def stored_svg(file: Path, name: str) -> str:
+    """The element that `save_figure` wrote, for a page, which sees to the reader's theme itself."""
+    text = file.read_text(encoding="utf-8")
+    return _rename(re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL), name)
 
 
 def _rename(text: str, name: str) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from metastable.report.figures.sweep import figures_of_sweep
-from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
-from metastable.report.svg import save_figure
+from metastable.report.page import Section, Table, page
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep, status
 
@@ -25,13 +24,14 @@ def report_sweep(folder: str | Path) -> Path:
     facts: dict[str, Any] = {k: state[k] for k in ("cells", "done", "failed", "left")}
     facts |= {f"axis {axis}": span for axis, span in state["axes"].items()}
     facts |= {"samples in a cell": sweep.samples, "seed": sweep.seed}
-    blocks: list[Any] = [Facts(facts)]
-    for name, figure in figures_of_sweep(data, sweep).items():
-        save_figure(figure, folder / "figures", name)
-        blocks.append(Picture(figure))
-    if state["failures"]:
-        rows = [[cell, why["outcome"], why["message"]] for cell, why in state["failures"].items()]
-        blocks.append(Table(["cell", "outcome", "why"], rows, "Failed cells"))
-    blocks.append(Listing("Spec (TOML)", sweep.to_toml(), open=True))
-    title = sweep.name or folder.resolve().name
-    return write_page(folder / "report.html", title, Section(title, blocks))
+    rows = [[cell, why["outcome"], why["message"]] for cell, why in state["failures"].items()]
+    failed = [Table(["cell", "outcome", "why"], rows)] if rows else []
+    return page(
+        folder / "report.html",
+        sweep.name or folder.resolve().name,
+        sentence=f"{state['done']} of {state['cells']} cells are done, {state['failed']} failed.",
+        facts=facts,
+        figures=figures_of_sweep(data, sweep),
+        sections=[Section("Failed cells", failed)],
+        provenance={"sweep.toml": sweep.to_toml()},
+    )

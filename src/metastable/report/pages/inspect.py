@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metastable.core.figure import Figure
+from metastable.report.figures import layers, words
+from metastable.report.page import Block, Listing, Picture, Section, Table, page, rows_table
+
 if TYPE_CHECKING:
-    from metastable.core.figure import Figure
     from metastable.models.inspection import Inspection
 
 __all__ = ["figures_of_inspection", "print_inspection", "report_inspection"]
@@ -17,87 +20,80 @@ __all__ = ["figures_of_inspection", "print_inspection", "report_inspection"]
 MOST_HEADS = 40  # rows of the table of heads
 
 
-def report_inspection(found: Inspection, folder: str | Path) -> Path:
+def report_inspection(result: Inspection, folder: str | Path) -> Path:
     """Write page, `figures/`, `inspection.json`, `trajectory.zarr` into a folder; return the page.
 
     The folder must be new or empty. The explorer plays the trajectory.
     """
-    from metastable.core.progress import Bar
-    from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
-    from metastable.report.svg import save_figure
-
     folder = Path(folder)
-    figures = figures_of_inspection(found)
-    with Bar("figures") as bar:
-        for number, (name, figure) in enumerate(figures.items(), 1):
-            save_figure(figure, folder / "figures", name)
-            bar.update(number / len(figures))
-    summary = json.dumps(found.to_dict(str(folder)), ensure_ascii=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = figures_of_inspection(result)
+    summary = json.dumps(result.to_dict(str(folder)), ensure_ascii=False)
     (folder / "inspection.json").write_text(summary + "\n", encoding="utf-8")
-    found.run.save(folder / "trajectory.zarr")
-    told = found.run.statistics
+    result.run.save(folder / "trajectory.zarr")
+    captured = result.run.statistics
 
-    def section(title: str, names: str, *more: Any) -> Section | None:
-        pictures = [Picture(figures[name]) for name in names.split() if name in figures]
-        return Section(title, [*pictures, *more]) if pictures or more else None
+    def section(title: str, names: str, *more: Block) -> Section:
+        shown = [Picture(figures[name]) for name in names.split() if name in figures]
+        return Section(title, [*shown, *more])
 
     table = Table(
-        *_table(found),
+        *_table(result),
         caption="State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of "
         "cosine > 0.99, effective rank, distance from consensus; and the untrained mean and count",
     )
-    heads, fits = _heads(found), _fits(found)
-    sections = [
-        section("Cosines through the layers", "histograms cosines"),
-        section("Clusters", "clusters", _plateaus(found)),
-        section("Words on the sphere", "words"),
-        section("Rank, collapse and the first token", "ranks", str(found.first).capitalize() + "."),
-        section("Energy", "energies"),
-        section("Layers compared", "alignment"),
-        section("Many prompts", "study"),
-        section("Where tokens look", "maps"),
-        section("Weights as theory sees them", "heads", *heads, *fits),
-        section("Words as vectors", "pull", *_analogies(found)),
-        Section("Numbers", [table, Listing("Text", " ".join(told["words"]))]),
-    ]
-    return write_page(
+    first = str(result.first).capitalize() + "."
+    facts = _facts(result)
+    return page(
         folder / "report.html",
-        f"{told['model']} through its layers",
-        *[one for one in sections if one is not None],
-        lead=[Facts(_facts(found))],
+        f"{captured['model']} through its layers",
+        sentence=f"Clusters of tokens through {facts['depth']}: {facts['clusters']}. {first}",
+        facts=facts,
+        figures=figures,
+        sections=[
+            section("Cosines through the layers", "histograms cosines"),
+            section("Clusters", "clusters", _plateaus(result)),
+            section("Words on the sphere", "words"),
+            section("Rank, collapse and the first token", "ranks", first),
+            section("Energy", "energies"),
+            section("Layers compared", "alignment"),
+            section("Many prompts", "study"),
+            section("Where tokens look", "maps"),
+            section("Weights as theory sees them", "heads", *_heads(result), *_fits(result)),
+            section("Words as vectors", "pull", *_analogies(result)),
+            Section("Numbers", [table, Listing("Text", " ".join(captured["words"]))]),
+        ],
     )
 
 
-def figures_of_inspection(found: Inspection) -> dict[str, Figure]:
+def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
     """Figures by name; labels are captions."""
-    from metastable.report.figures import layers, words
-
-    run = found.run
+    run = result.run
     last = len(run.times) - 1
     trained = min(int(np.searchsorted(run.times, run.statistics["layers"])), last)
     shown = sorted({0, trained // 2 if trained == last else trained, last})
     figures: dict[str, Figure] = {
-        "histograms": layers.plot_cosine_histograms(run, found.control),
-        "cosines": layers.plot_cosines(found),
-        "clusters": layers.plot_cluster_counts(found),
+        "histograms": layers.plot_cosine_histograms(run, result.control),
+        "cosines": layers.plot_cosines(result),
+        "clusters": layers.plot_cluster_counts(result),
         "words": words.plot_words(run, shown),
-        "ranks": layers.plot_ranks(found),
-        "energies": layers.plot_energies(found),
-        "alignment": layers.plot_alignment(found),
+        "ranks": layers.plot_ranks(result),
+        "energies": layers.plot_energies(result),
+        "alignment": layers.plot_alignment(result),
     }
-    if found.study is not None:
-        figures["study"] = layers.plot_study(found.study)
-    if found.maps is not None:
-        figures["maps"] = words.plot_attention(found.maps, found.map_words, len(found.maps) // 2)
-    if found.heads:
-        figures["heads"] = words.plot_heads(found.heads)
-    if found.pull is not None:
-        figures["pull"] = words.plot_pull(found.pull)
+    if result.study is not None:
+        figures["study"] = layers.plot_study(result.study)
+    if result.maps is not None:
+        figures["maps"] = words.plot_attention(result.maps, result.map_words, len(result.maps) // 2)
+    if result.heads:
+        figures["heads"] = words.plot_heads(result.heads)
+    if result.pull is not None:
+        figures["pull"] = words.plot_pull(result.pull)
     return figures
 
 
-def print_inspection(found: Inspection, out: Path | None) -> None:
-    """Choices, the table of states (of many, some), and what was found."""
+def print_inspection(result: Inspection, out: Path | None) -> None:
+    """Choices, the table of states (of many, some), and what was seen."""
     from rich.console import Console
     from rich.table import Table
 
@@ -105,44 +101,44 @@ def print_inspection(found: Inspection, out: Path | None) -> None:
 
     console = Console()
     say = lambda text: console.print(text, highlight=False, soft_wrap=True, markup=False)
-    for name, value in _facts(found).items():
+    for name, value in _facts(result).items():
         say(f"{name:<14} {value}")
     table = Table(box=None, pad_edge=False)
-    columns, rows = _table(found)
+    columns, rows = _table(result)
     shown = [k for k, column in enumerate(columns) if column not in ("merged", "split")]
     for k in shown:
         table.add_column(columns[k], justify="right")
-    for row in (rows[state] for state in choose_states(found.table.times, 33)):
+    for row in (rows[state] for state in choose_states(result.table.times, 33)):
         table.add_row(*(_short(row[k]) for k in shown))
     console.print(table)
-    say(str(found.first))
-    say(f"clock: {found.clock}")
+    say(str(result.first))
+    say(f"clock: {result.clock}")
     if out is not None:
         say(f"report: {out / 'report.html'}")
 
 
-def _facts(found: Inspection) -> dict[str, Any]:
+def _facts(result: Inspection) -> dict[str, Any]:
     from metastable.models.capture import choices
 
-    told, table = found.run.statistics, found.table
-    tied = "tied: one layer applied again and again" if told["tied"] else "each its own weights"
+    captured, table = result.run.statistics, result.table
+    tied = "tied: one layer applied again and again" if captured["tied"] else "each its own weights"
     facts = {
-        "model": told["model"],
-        "architecture": f"{told['architecture']}, {told['layers']} layers, {tied}",
-        "depth": f"{found.run.times[-1]:g} layers",
-        "outcome": found.run.outcome.message,
+        "model": captured["model"],
+        "architecture": f"{captured['architecture']}, {captured['layers']} layers, {tied}",
+        "depth": f"{result.run.times[-1]:g} layers",
+        "outcome": result.run.outcome.message,
     }
-    facts |= choices(found.run)
+    facts |= choices(result.run)
     drops = ", ".join(f"{count} at β = {beta}" for beta, count in table.energy_violations.items())
     facts["energy fell"] = f"{drops}, of {len(table.times) - 1} layers"
     facts["clusters"] = f"{table.clusters[0]} → {table.clusters[-1]} (cosine > 0.99)"
-    if found.control_table is not None:
-        facts["untrained"] = f"{found.control_table.clusters[-1]} clusters at the end"
+    if result.control_table is not None:
+        facts["untrained"] = f"{result.control_table.clusters[-1]} clusters at the end"
     return facts
 
 
-def _table(found: Inspection) -> tuple[list[str], list[list[Any]]]:
-    table, control = found.table, found.control_table
+def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
+    table, control = result.table, result.control_table
     columns = ["layer", "mean cosine", "≥0.9", "≥0.99", "clusters", "merged", "split"]
     columns += ["effective rank", "distance from consensus"]
     columns += ["untrained cosine", "untrained clusters"] if control is not None else []
@@ -159,20 +155,18 @@ def _table(found: Inspection) -> tuple[list[str], list[list[Any]]]:
     return columns, rows
 
 
-def _plateaus(found: Inspection) -> str:
+def _plateaus(result: Inspection) -> str:
     shown = "; ".join(
-        f"{one.value:g} clusters from layer {one.start:g} to {one.end:g}"
-        for one in found.table.plateaus
+        f"{plateau.value:g} clusters from layer {plateau.start:g} to {plateau.end:g}"
+        for plateau in result.table.plateaus
     )
     return f"Plateaus of the count (a quarter of a unit of log depth or more): {shown or 'none'}."
 
 
-def _heads(found: Inspection) -> list[Any]:
-    from metastable.report.page import rows_table
-
-    if not found.heads:
+def _heads(result: Inspection) -> list[Any]:
+    if not result.heads:
         return []
-    rows = [head.to_row() for head in found.heads]
+    rows = [head.to_row() for head in result.heads]
     proved = sum(not row["limit"].startswith("none") for row in rows)
     some = f", the first {MOST_HEADS} shown" if len(rows) > MOST_HEADS else ""
     caption = (
@@ -182,10 +176,8 @@ def _heads(found: Inspection) -> list[Any]:
     return [rows_table(rows[:MOST_HEADS], caption)]
 
 
-def _fits(found: Inspection) -> list[Any]:
-    from metastable.report.page import rows_table
-
-    if not found.fits:
+def _fits(result: Inspection) -> list[Any]:
+    if not result.fits:
         return []
     rows = [
         {
@@ -195,20 +187,18 @@ def _fits(found: Inspection) -> list[Any]:
             "distance": float(fit.fitted_distance),
             "outliers": len(fit.outliers),
         }
-        for layer, name, fit in found.fits[:MOST_HEADS]
+        for layer, name, fit in result.fits[:MOST_HEADS]
     ]
     caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
     return [rows_table(rows, caption)]
 
 
-def _analogies(found: Inspection) -> list[Any]:
-    from metastable.report.page import Table
-
-    if not found.analogies:
+def _analogies(result: Inspection) -> list[Any]:
+    if not result.analogies:
         return []
     rows = [
         [question, ", ".join(f"{word} {cosine:.2f}" for word, cosine in answers)]
-        for question, answers in found.analogies.items()
+        for question, answers in result.analogies.items()
     ]
     return [Table(["question", "nearest words of the embedding table"], rows, "Analogies")]
 
