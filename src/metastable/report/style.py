@@ -63,6 +63,7 @@ CATEGORIES = (
 OTHER = "#585858"
 # Names on one picture at most; letters of a long name, and of one that fits beside a picture.
 MANY, LONG, SHORT = 5, 34, 14
+LETTERS = 11  # of tick labels on an inch
 
 
 def _cut(name: str, low: float, high: float) -> Colormap:
@@ -150,7 +151,7 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
     elif axis.scale != "linear":
         set_scale(axis.scale)
     if powers.size:
-        _fit_powers(own, set_limits, powers)
+        _fit_powers(own, set_limits, powers, axis.limits)
     if axis.ticks == "pi":
         own.set_major_locator(MultipleLocator(np.pi / 2))
         own.set_major_formatter(FuncFormatter(_multiple_of_pi))
@@ -167,10 +168,22 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
         own.set_major_formatter(FixedFormatter(names))
         own.set_minor_locator(NullLocator())
         if len(names) > 12 and axis.names:  # words at every place
-            own.set_tick_params(labelsize=6.5, labelrotation=90 if side == "x" else 0)
+            own.set_tick_params(labelsize=6.5)
+        if side == "x" and sum(len(name) + 1 for name in names) > LETTERS * _width(ax):
+            own.set_tick_params(labelrotation=90)
     low, high = axis.limits
+    if axis.scale == "linear" and low is not None and high is None:  # air above, as below
+        top = float(getattr(ax, f"get_{side}lim")()[1])
+        high = top + 0.03 * (top - low)
     if low is not None or high is not None:
         set_limits(low, high)
+
+
+def _width(ax: Axes) -> float:
+    """Of the panel, in inches, its labels included."""
+    place = ax.get_subplotspec()
+    whole = ax.get_figure(root=True).get_size_inches()[0]  # pyright: ignore[reportOptionalMemberAccess]
+    return float(whole / (1 if place is None else place.get_gridspec().ncols))
 
 
 def _powers(values: Sequence[Any]) -> np.ndarray:
@@ -180,7 +193,7 @@ def _powers(values: Sequence[Any]) -> np.ndarray:
     return powers if powers.size and np.ptp(powers) > 0 else np.empty(0)
 
 
-def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray) -> None:
+def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray, limits: Any) -> None:
     """Limits of a logarithmic axis: what is shown, with a little air, inside floating point.
 
     Past twelve decades every second, fifth, ... power has a tick.
@@ -188,6 +201,8 @@ def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray) -> None:
     low, high = float(powers.min()), float(powers.max())
     air = 0.02 * (high - low)
     low, high = max(low - air, -307.0), min(high + air, 308.0)
+    low = low if limits[0] is None else math.log10(limits[0])
+    high = high if limits[1] is None else math.log10(limits[1])
     set_limits(10.0**low, 10.0**high)
     if high - low > 12:
         every = next(n for n in (2, 5, 10, 20, 50, 100) if (high - low) / n < 8)

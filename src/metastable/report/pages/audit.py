@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,18 +134,15 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     written = [run for run in runs if run["generator"]]
     if written:
         figures = {"panels": plot_audit_panels(written), **figures}
-    nothing = [run["summary"]["p_value"] for run in runs if run["overlap"] == 0]
     table = [_run_row(run) for run in runs]
     _write_csv(folder / "runs.csv", table)
     (folder / "runs.json").write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
-    counts: dict[str, int] = {}
-    for run in runs:
-        counts[run["summary"]["verdict"]] = counts.get(run["summary"]["verdict"], 0) + 1
+    verdicts = [run["summary"]["verdict"] for run in runs]
+    counts = dict(Counter(verdicts))
     facts: dict[str, Any] = {"audits": len(runs), "verdicts": counts}
+    nothing = [verdict for verdict, run in zip(verdicts, runs, strict=True) if run["overlap"] == 0]
     if nothing:
-        silent = sum(
-            run["summary"]["verdict"] == "no evidence" for run in runs if run["overlap"] == 0
-        )
+        silent = nothing.count("no evidence")
         facts["overlap 0"] = f'"no evidence" in {silent} of {len(nothing)}'
     covered = sum(run["estimate"][0] <= run["overlap"] <= run["estimate"][2] for run in runs)
     facts["overlap covered"] = f"{covered} of {len(runs)} intervals"
