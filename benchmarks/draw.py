@@ -1,4 +1,4 @@
-"""Figures of the benchmarks: log-log, one colour per method, the machine in the corner."""
+"""Figures of the benchmarks: log-log, one color per method, the machine in the title."""
 
 from __future__ import annotations
 
@@ -26,34 +26,23 @@ def lines(
     panels: dict[str, list[dict]], path: Path, title: str, xlabel: str, ylabel: str, machine: str
 ) -> None:
     """Log-log lines; rows carry "method", "x" and "y"."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from metastable.core.figure import Axis, Lines, Panels, Series
+    from metastable.report import draw
 
     methods = list(dict.fromkeys(row["method"] for rows in panels.values() for row in rows))
-    colours = dict(zip(methods, plt.get_cmap("tab10").colors, strict=False))
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(2.5 + 4 * len(panels), 4.2), sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for axis, (name, rows) in zip(axes[0], panels.items(), strict=True):
-        for method in methods:
+    values = [row["y"] for rows in panels.values() for row in rows]
+    limits = (0.8 * min(values), 1.25 * max(values))
+    figures = []
+    for name, rows in panels.items():
+        series = []
+        for group, method in enumerate(methods):
             points = sorted((r["x"], r["y"]) for r in rows if r["method"] == method)
             if points:
-                axis.loglog(
-                    *zip(*points, strict=True), "o-", ms=4, color=colours[method], label=method
-                )
-        axis.set(title=name, xlabel=xlabel)
-        axis.grid(True, which="major", alpha=0.3)
-    axes[0][0].set_ylabel(ylabel)
-    handles = {
-        label: handle
-        for axis in axes[0]
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    where = {"loc": "outside right upper", "fontsize": 8, "title_fontsize": 7}
-    figure.legend(handles.values(), handles.keys(), title=machine, **where)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=160)
-    plt.close(figure)
+                x, y = zip(*points, strict=True)
+                series.append(Series(method, x, y, style="both", group=group))
+        axes = Axis(xlabel, scale="log"), Axis(ylabel, scale="log", limits=limits)
+        figures.append(Lines(*axes, series, title=name))
+    size = (2.5 + 4 * len(panels), 4.6)
+    picture = draw(Panels(figures, len(figures), shared=True, size=size))
+    picture.suptitle(f"{title} ({machine})", fontsize=10)
+    picture.savefig(path, dpi=160, facecolor="white")

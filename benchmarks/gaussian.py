@@ -225,12 +225,9 @@ def _told(batches: str, name: str, epoch: dict) -> str:
 
 
 def draw(result: dict, path: Path) -> None:
-    from metastable.report.style import CATEGORIES, legend, new_figure
+    from metastable import report
 
-    figure, ax = new_figure(size=(5.2, 3.4))
-    for (name, one), colour in zip(result["race"].items(), CATEGORIES, strict=False):
-        ax.semilogy(one["seconds"], one["validation"], color=colour, lw=1.5, label=name)
-    ax.set(xlabel="seconds in steps", ylabel="validation loss")
-    ax.set_title(result["machine"], fontsize=7)
-    legend(ax, loc="lower left")
-    figure.savefig(path, dpi=160, facecolor="white")
+    race = {name: (run["seconds"], run["validation"]) for name, run in result["race"].items()}
+    axes = "seconds in steps", "validation loss"
+    figure = report.plot_lines(race, *axes, result["machine"], log="y", lines=True, size=(5.2, 3.4))
+    report.draw(figure).savefig(path, dpi=160, facecolor="white")

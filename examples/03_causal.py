@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import metastable as ms
+from metastable.core.figure import Axis, Lines, Series, time_axis
 from metastable.report import plot_strip, save_figure
-from metastable.report.style import OTHER, TIME, new_figure, time_axis
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -44,13 +44,16 @@ print(f"farthest token from x_1(0) at t = {horizon:g}: {distance[-1].max():.1e} 
 print(f"all within 0.1 rad by t = {arrival.max():.1f}; correlation with the order {order:.2f}")
 
 # Figure
-figure, ax = new_figure()
-for index, colour in enumerate(TIME(np.linspace(0, 1, tokens))):
-    ax.plot(run.times, distance[:, index], color=colour, lw=0.9)
-ax.axhline(0.1, color=OTHER, lw=0.8, ls="--")
-ax.set(yscale="log", ylim=(1e-4, 4), ylabel="distance to $x_1(0)$ (rad)")
-time_axis(ax, run.times, run.clock)
-figure.set_label("Distance of each token to the first one; early tokens dark, late ones light.")
-for name, drawn in {"distance": figure, "strip": plot_strip(run)}.items():
-    for path in save_figure(drawn, out, f"03_causal_{name}"):
+distances = Lines(
+    time_axis(run.times, run.clock),
+    Axis("distance to $x_1(0)$", unit="rad", scale="log", limits=(1e-4, 4.0)),
+    [
+        Series("", run.times, distance[:, index], shade=index / (tokens - 1), width=0.9)
+        for index in range(tokens)
+    ],
+    levels={"": 0.1},
+    caption="Distance of each token to the first one; early tokens dark, late ones light.",
+)
+for name, figure in {"distance": distances, "strip": plot_strip(run)}.items():
+    for path in save_figure(figure, out, f"03_causal_{name}"):
         print(path)

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import metastable as ms
+from metastable.core.figure import Axis, Lines, Series, time_axis
 from metastable.observe import hull, hull_contains
 from metastable.report import plot_hulls, save_figure
-from metastable.report.style import CATEGORIES, new_figure, time_axis
 from metastable.theory.limits import polytope_residual
 
 # Parameters
@@ -49,11 +49,12 @@ print(f"area {areas[0]:.3f} → {areas[-1]:.3f}; limit polytope with {len(corner
 print(f"{groups.count} clusters; largest residual of the limit set {np.max(residual):.1e}")
 
 # Figure
-figure, ax = new_figure()
-ax.plot(run.times, areas, color=CATEGORIES[0], lw=1.6)
-ax.set_ylabel("area of the hull of z")
-time_axis(ax, run.times, run.clock)
-figure.set_label("Area of the convex hull of the rescaled tokens.")
-for name, drawn in {"hulls": plot_hulls(run), "area": figure}.items():
-    for path in save_figure(drawn, out, f"04_polytope_{name}"):
+area = Lines(
+    time_axis(run.times, run.clock),
+    Axis("area of the hull of z"),
+    [Series("", run.times, areas)],
+    caption="Area of the convex hull of the rescaled tokens.",
+)
+for name, figure in {"hulls": plot_hulls(run), "area": area}.items():
+    for path in save_figure(figure, out, f"04_polytope_{name}"):
         print(path)

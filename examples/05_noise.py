@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metastable.report.noise import draw_branches, draw_phases
+from metastable.report.figures.noise import plot_branches, plot_phases
 from metastable.report.svg import save_figure
 from metastable.theory.branches import branch_in_kappa, phase_diagram, transition
 from metastable.theory.noise import tricritical_beta
@@ -49,9 +49,9 @@ tables["SA, d = 8"] = phase_diagram(betas, 8)
 
 # Figure
 figures = {
-    "usa": draw_branches(usa),
-    "sa": draw_branches(sa),
-    "phases": draw_phases(tables),
+    "usa": plot_branches(usa),
+    "sa": plot_branches(sa),
+    "phases": plot_phases(tables),
 }
 for name, figure in figures.items():
     for path in save_figure(figure, out, f"05_noise_{name}"):

@@ -19,8 +19,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.measures import Gaussian
-from metastable.report import save_figure
-from metastable.report.style import CATEGORIES, OTHER, legend, new_figure
+from metastable.report import plot_lines, save_figure
 from metastable.theory.gaussian import blow_up_time, covariance_at
 
 # Parameters
@@ -57,19 +56,19 @@ def widest(frames):
 
 
 # Figure
-figure, ax = new_figure()
-ax.plot(run.times, widest(run.frames), color=CATEGORIES[0], lw=1.5, label="Gaussian, softmax")
-ax.plot(
-    crowd.times,
-    widest([Gaussian.of(frame) for frame in crowd.frames]),
-    color=CATEGORIES[5],
-    lw=1.5,
-    label=f"{tokens} tokens, softmax",
+cloud = [Gaussian.of(frame) for frame in crowd.frames]
+figure = plot_lines(
+    {
+        "Gaussian, softmax": (run.times, widest(run.frames)),
+        f"{tokens} tokens, softmax": (crowd.times, widest(cloud)),
+        "by distance": (other.times, widest(other.frames)),
+    },
+    "time t (SA clock)",
+    "largest standard deviation",
+    "Widest direction of the measure, and the time of the pole.",
+    marks={"pole": pole},
+    log="y",
+    lines=True,
 )
-ax.plot(other.times, widest(other.frames), color=CATEGORIES[2], lw=1.5, label="by distance")
-ax.axvline(pole, color=OTHER, lw=0.8, ls="--")
-ax.set(yscale="log", xlabel="time t (SA clock)", ylabel="largest standard deviation")
-legend(ax, loc="upper left")
-figure.set_label("Widest direction of the measure; dashed: the time of the pole.")
 for path in save_figure(figure, out, "06_gaussian_widths"):
     print(path)

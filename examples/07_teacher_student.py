@@ -29,7 +29,7 @@ from metastable.learn.gaussian.teacher import (
 )
 from metastable.learn.training import Gradient, train
 from metastable.report import save_figure
-from metastable.report.learning import draw_curves
+from metastable.report.figures.learning import plot_curves
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -70,6 +70,6 @@ for name, optimiser in optimisers.items():
 
 # Figure
 caption = "Loss of a student that learns W, V, Q and K from covariances."
-figure = draw_curves(Curves("epoch", "mean squared error", lines, caption=caption))
+figure = plot_curves(Curves("epoch", "mean squared error", lines, caption=caption))
 for path in save_figure(figure, out, "07_teacher_student_loss"):
     print(path)

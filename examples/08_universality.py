@@ -49,8 +49,8 @@ for count, error in zip(result.counts, result.total, strict=True):
 
 # Figures
 drawn = {
-    "built": figures.draw_approximation(built, saddle),
-    "trained": figures.draw_generalization(result, trained),
+    "built": figures.plot_approximation(built, saddle),
+    "trained": figures.plot_generalization(result, trained),
 }
 for name, figure in drawn.items():
     for path in save_figure(figure, out, f"08_universality_{name}"):

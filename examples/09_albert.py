@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from metastable import models
+from metastable.core.figure import Axis, Lines, Series
 from metastable.report import save_figure
-from metastable.report.layers import depth_axis, draw_histograms
-from metastable.report.style import CATEGORIES, OTHER, legend, new_figure
+from metastable.report.figures.layers import depth_axis, plot_cosine_histograms
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -65,13 +65,16 @@ print(f"untrained network: one point from layer {alone[0] if alone.size else 'â€
 print(f"clusters of the trained one: {table.clusters[0]} to {table.clusters[-1]}")
 
 # Figure
-figure, ax = new_figure()
-ax.plot(table.times, table.clusters, color=CATEGORIES[0], lw=1.6, label="trained")
-ax.plot(flat.times, flat.clusters, color=OTHER, lw=1.6, label="untrained")
-ax.set_ylabel("clusters (cosine > 0.99)")
-depth_axis(ax, table.times, trained=12)
-legend(ax, loc="lower left")
-figure.set_label("Clusters of tokens through depth; dotted: the trained depth.")
-for name, drawn in {"clusters": figure, "histograms": draw_histograms(run, still)}.items():
-    for path in save_figure(drawn, out, f"09_albert_{name}"):
+counts = Lines(
+    depth_axis(table.times),
+    Axis("clusters (cosine > 0.99)"),
+    [
+        Series("trained", table.times, table.clusters),
+        Series("untrained", flat.times, flat.clusters, role="control"),
+    ],
+    marks={"": 12},
+    caption="Clusters of tokens through depth; dotted: the trained depth.",
+)
+for name, figure in {"clusters": counts, "histograms": plot_cosine_histograms(run, still)}.items():
+    for path in save_figure(figure, out, f"09_albert_{name}"):
         print(path)

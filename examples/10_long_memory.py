@@ -25,7 +25,7 @@ from metastable.models import (
     recall_curves,
 )
 from metastable.report import save_figure
-from metastable.report.recurrence import draw_gradients, draw_recall
+from metastable.report.figures.learning import plot_gradients, plot_recall
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -63,8 +63,8 @@ print(f"chance is {1 / symbols}")
 
 # Figure
 figures = {
-    "recall": draw_recall(lags, curves, chance=1 / symbols),
-    "gradients": draw_gradients(lags, gradients),
+    "recall": plot_recall(lags, curves, chance=1 / symbols),
+    "gradients": plot_gradients(lags, gradients),
 }
 for name, figure in figures.items():
     for path in save_figure(figure, out, f"10_long_memory_{name}"):

@@ -32,7 +32,7 @@ from metastable.learn.spec import FlowNet
 from metastable.learn.training import Gradient, train
 from metastable.observe.neural_collapse import neural_collapse
 from metastable.report import save_figure, write_film
-from metastable.report.lesson_pictures import draw_frames, film_frames
+from metastable.report.figures.learning import film_frames, plot_frames
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -74,6 +74,6 @@ for count in (32, 64, 128):
 states = np.asarray(trace(learned, x, network))
 times = np.linspace(0, network.horizon, len(states))
 frames = Frames(times, states[..., :2], data.labels, "Two classes on their way apart.")
-for path in save_figure(draw_frames(frames), out, "11_two_spirals"):
+for path in save_figure(plot_frames(frames), out, "11_two_spirals"):
     print(path)
 print(write_film(film_frames(frames), out / "11_two_spirals.gif"))

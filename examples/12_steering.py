@@ -21,9 +21,8 @@ import numpy as np
 from metastable.learn.control.measures import amplification, meeting_bound, perturbed_errors
 from metastable.learn.control.steering import Plant, steer_tokens
 from metastable.learn.control.steering_experiment import random_tokens
-from metastable.report import save_figure
-from metastable.report.steering import draw_paths
-from metastable.report.style import CATEGORIES, INK, legend, new_figure
+from metastable.report import plot_lines, save_figure
+from metastable.report.figures.learning import plot_paths
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -56,12 +55,14 @@ for name, plant in {
 print(f"no neural ODE comes below {bound:.2g}")
 
 # Figures
-figure, ax = new_figure()
-ax.loglog(sizes, errors, "o", color=CATEGORIES[0], ms=4, label="measured")
-ax.loglog(sizes, gain * sizes, color=INK, lw=1, ls="--", label="from the Jacobian")
-ax.set(xlabel="perturbation of the prompt δ", ylabel="error at the targets")
-legend(ax, loc="upper left")
-figure.set_label("The same control on perturbed prompts.")
-for name, drawn in {"paths": draw_paths(found, start, goal), "perturbed": figure}.items():
-    for path in save_figure(drawn, out, f"12_steering_{name}"):
+perturbed = plot_lines(
+    {"measured": (sizes, errors)},
+    "perturbation of the prompt δ",
+    "error at the targets",
+    "The same control on perturbed prompts.",
+    theory={"from the Jacobian": (sizes, gain * sizes)},
+    log="xy",
+)
+for name, figure in {"paths": plot_paths(found, start, goal), "perturbed": perturbed}.items():
+    for path in save_figure(figure, out, f"12_steering_{name}"):
         print(path)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from metastable.core.figure import Axis, Bars, Lines, Panels, Series
 from metastable.learn.control.clusters import (
     Demand,
     count_clusters,
@@ -23,7 +24,6 @@ from metastable.learn.control.clusters import (
     train_clusters,
 )
 from metastable.report import save_figure
-from metastable.report.style import CATEGORIES, OTHER, legend, new_figure
 from metastable.theory.perturbation import balanced_strength, pinning_strength
 
 # Parameters
@@ -54,18 +54,21 @@ share, low, high = success(after, k)
 print(f"trained: {k} clusters in {share:.0%} of fresh starts ({low:.0%} to {high:.0%})")
 
 # Figure
-figure, axes = new_figure(1, 2, size=(8.2, 3.1))
-numbers = np.arange(1, 8)
-for shift, counts, colour, name in (
-    (-0.2, before, OTHER, "β = k²/2, V = I"),
-    (0.2, after, CATEGORIES[0], "trained"),
-):
-    shares = [np.mean(counts == number) for number in numbers]
-    axes[0, 0].bar(numbers + shift, shares, 0.4, color=colour, label=name)
-axes[0, 0].set(xlabel="clusters at the asked depth", ylabel="share of fresh starts", ylim=(0, 1.3))
-legend(axes[0, 0], loc="upper left")
-axes[0, 1].plot(training.checks, training.validation, color=CATEGORIES[0], lw=1.6)
-axes[0, 1].set(xlabel="step", ylabel="loss 1 − |μ̂_k|² + Σ |μ̂_j|²")
-figure.set_label(f"{k} clusters on demand.")
+numbers = range(1, 8)
+shares = Bars(
+    [str(number) for number in numbers],
+    {
+        name: [np.mean(counts == number) for number in numbers]
+        for name, counts in {"trained": after, "β = k²/2, V = I": before}.items()
+    },
+    Axis("clusters at the asked depth"),
+    Axis("share of fresh starts", limits=(0.0, 1.3)),
+)
+loss = Lines(
+    Axis("step"),
+    Axis("loss 1 − |μ̂_k|² + Σ |μ̂_j|²"),
+    [Series("", training.checks, training.validation)],
+)
+figure = Panels([shares, loss], 2, size=(8.2, 3.1), caption=f"{k} clusters on demand.")
 for path in save_figure(figure, out, "13_clusters_on_demand"):
     print(path)

@@ -18,7 +18,7 @@ import numpy as np
 from metastable.core.numerics import jnp
 from metastable.flows.ensemble import Gram, sample_ensemble
 from metastable.report import save_figure
-from metastable.report.plots import draw_image
+from metastable.report.figures.plain import plot_image
 from metastable.theory.equiangular import phase_curve
 
 # Parameters
@@ -41,7 +41,7 @@ seen = np.isfinite(half)
 print(f"half-way contour off Γ_∞ by at most {np.abs(half - curve)[seen].max():.3f} units of time")
 
 # Figure
-figure = draw_image(
+figure = plot_image(
     share,
     (0, horizon, betas[0], betas[-1]),
     "time t (SA clock)",

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import metastable as ms
-from metastable.report.judged import report_folders
+from metastable.report.pages.run import report_folders
 from metastable.results import run_and_keep
 from metastable.spec.experiment import Experiment
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.report.noise import draw_branches
+from metastable.report.figures.noise import plot_branches
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.branches import branch_in_kappa, transition
@@ -45,4 +45,4 @@ def bending_branches(*, around: float, dims: list[int]) -> Finding:
         branch_in_kappa(factor * turning, dims[0], normalized=False)
         for factor in (1 - around, 1 + around)
     ]
-    return Finding(rows, {"branches": draw_branches(shown)})
+    return Finding(rows, {"branches": plot_branches(shown)})

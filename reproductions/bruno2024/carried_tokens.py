@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow, push
 from metastable.measures import Density
 from metastable.observe import sobolev_distance
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.spectrum import dominant_mode, max_rate
@@ -48,7 +48,7 @@ def carried_tokens(*, beta: float, tokens: list[int], seeds: int) -> Finding:
         judge("power of n in it", "sampling error", -0.5, slope,
               absolute=0.1 + 1 / math.sqrt(seeds * len(tokens))),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"start": (tokens, before), "carried to the end": (tokens, after)},
         "tokens n", "distance in H^(−1)", log="xy", lines=True,
         caption=f"Root mean square over {seeds} samples, circle, β = {beta:g}.",

@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
 from metastable.observe import kernel_modes
-from metastable.report.plots import draw_bars, draw_lines
+from metastable.report.figures.plain import plot_bars, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.counts import count_distribution, expected_count
@@ -50,7 +50,7 @@ def clusters_from_beta(*, betas: list[float], tokens: int, seeds: int) -> Findin
         most = max(max(counts), max(foretold.counts)) + 1
         seen = np.bincount(counts, minlength=most) / seeds
         places = list(range(1, most))
-        figures[f"beta{beta:g}"] = draw_bars(
+        figures[f"beta{beta:g}"] = plot_bars(
             places,
             {
                 "predicted": [foretold.counts.get(k, 0.0) for k in places],
@@ -65,7 +65,7 @@ def clusters_from_beta(*, betas: list[float], tokens: int, seeds: int) -> Findin
               e, m, absolute=0.15 + 3 * s)
         for beta, e, m, s in zip(betas, expected, means, errors, strict=True)
     ]  # fmt: skip
-    figures["means"] = draw_lines(
+    figures["means"] = plot_lines(
         {"seen": (betas, means, errors)}, "β", "mean number of clusters at exit",
         "Circle, softmax attention.",
         theory={

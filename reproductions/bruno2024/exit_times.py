@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
 from metastable.observe import amplitudes
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.spectrum import dominant_mode, exit_time, max_rate
@@ -53,7 +53,7 @@ def exit_times(*, beta: float, tokens: list[int], seeds: int, dims: list[int]) -
         curves[f"d = {dim}"] = (tokens, seen)
         law = np.log(tokens) * 0.5 / rate
         theory[f"log n/2λ + const, d = {dim}"] = (tokens, law + np.mean(np.array(seen) - law))
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "tokens n",
         "exit time (SA clock)",

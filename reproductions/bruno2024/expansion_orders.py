@@ -10,7 +10,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.grenier import expand
@@ -50,7 +50,7 @@ def expansion_orders(*, beta: float, orders: list[int]) -> Finding:
               order + 1.0, slope, absolute=0.2)
         for order, slope in slopes.items()
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "size δ of the start",
         "error at the end",

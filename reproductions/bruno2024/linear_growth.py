@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density
 from metastable.observe import power
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.spectrum import growth_rates
@@ -51,7 +51,7 @@ def linear_growth(*, cases: list[list[float]], modes: int) -> Finding:
             scale = np.abs(rates).max()
             measured[f"{clock}, largest rate {scale:.3g}"] = (order, np.array(seen) / scale)
             expected[f"theory, {clock}"] = (order, rates / scale)
-        figures[f"d{dim}"] = draw_lines(
+        figures[f"d{dim}"] = plot_lines(
             measured, "degree ℓ", "growth rate / largest",
             f"Density flow against the formula, d = {dim}, β = {beta:g}.", theory=expected,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from metastable.fields import Noise, SelfAttention
 from metastable.flows import flow
 from metastable.measures import Density
 from metastable.observe import power
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.noise import critical_kappa
@@ -66,7 +66,7 @@ def noise_threshold(*, betas: list[float], dims: list[int]) -> Finding:
         judge("growth rates with noise off the formula", "stability under noise", 0, wrong,
               absolute=0),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves, "β", "critical κ", "Where the first mode neither grows nor decays.", log="y",
         theory=theory, size=(5.4, 3.6),
     )  # fmt: skip

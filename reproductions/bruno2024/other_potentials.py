@@ -12,7 +12,7 @@ from metastable.fields import Potential
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density
 from metastable.observe import power
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.spectrum import potential_rates
@@ -54,7 +54,7 @@ def other_potentials(*, modes: int, dims: list[int]) -> Finding:
             worst = max(worst, np.abs(np.array(seen) - rates).max() / scale)
             measured[name] = (order, np.array(seen) / scale)
             expected[f"theory, {name}"] = (order, rates / scale)
-        figures[f"d{dim}"] = draw_lines(
+        figures[f"d{dim}"] = plot_lines(
             measured, "degree ℓ", "growth rate / largest", f"Three potentials, d = {dim}.",
             theory=expected,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
 from metastable.observe import sobolev_distance
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.spectrum import max_rate
@@ -50,7 +50,7 @@ def sobolev_bounds(*, beta: float, tokens: int, seeds: int, orders: list[float])
               max(slopes) < 1.05 * rate, f"below {rate:.4g}", max(slopes)),
         *[_judge_sampling(s, np.square(values)) for s, values in starts.items()],
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves, "time t (SA clock)", "‖μ_n − uniform‖", log="y", lines=True,
         caption=f"{tokens} tokens on the circle, β = {beta:g}, before they leave uniform.",
         theory={"e^(λt)": (top[0], top[1][0] * np.exp(rate * top[0]))},

@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Density
 from metastable.observe import sobolev_distance
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.spectrum import dominant_mode, max_rate
@@ -44,7 +44,7 @@ def tokens_and_density(*, beta: float, tokens: list[int], seeds: int) -> Finding
         judge("power of n in the distance from the density", "mean-field limit", -0.5, slope,
               absolute=0.05 + error)
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"runs": (tokens, sizes)},
         "tokens n",
         "‖μ_n − μ‖ in H^(−1)",

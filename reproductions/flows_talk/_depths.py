@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-__all__ = ["name_ticks", "power_of_depth"]
+from metastable.core.figure import Axis
+
+__all__ = ["layer_axis", "power_of_depth"]
 
 
 def power_of_depth(depths: list[int], errors: list[float]) -> float:
@@ -14,7 +14,6 @@ def power_of_depth(depths: list[int], errors: list[float]) -> float:
     return float(np.polyfit(np.log(depths), np.log(errors), 1)[0])
 
 
-def name_ticks(figure: Any, depths: list[int]) -> None:
-    """Ticks at the depths alone: those between would overlap."""
-    figure.axes[0].set_xticks(depths, [str(depth) for depth in depths])
-    figure.axes[0].set_xticks([], minor=True)
+def layer_axis(depths: list[int]) -> Axis:
+    """Layers on a logarithmic scale, ticks at the depths alone: those between would overlap."""
+    return Axis("layers L", scale="log", places=depths)

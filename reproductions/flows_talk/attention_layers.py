@@ -8,12 +8,12 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import Layers, flow
 from metastable.measures import orthogonal
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.equiangular import equiangular_cosine
 
-from ._depths import name_ticks, power_of_depth
+from ._depths import layer_axis, power_of_depth
 
 ENTRY = Entry(
     title="Layers of attention and their flow",
@@ -55,16 +55,15 @@ def attention_layers(*, tokens: int, beta: float, horizon: float, depths: list[i
     ]  # fmt: skip
     times = np.linspace(0, horizon, 101)
     figures = {
-        "cosines": draw_lines(
+        "cosines": plot_lines(
             curves, "depth t (SA clock)", "cosine of every pair",
             f"{tokens} orthogonal tokens, β = {beta:g}: layers and the exact flow.",
             theory={"flow": (times, equiangular_cosine(times, beta, tokens))},
         ),
-        "errors": draw_lines(
-            {"layers": (depths, errors)}, "layers L", "largest error of a cosine", log="xy",
+        "errors": plot_lines(
+            {"layers": (depths, errors)}, layer_axis(depths), "largest error of a cosine", log="xy",
             caption="Against the exact solution, all layers.",
             theory={"1/L": (depths, errors[-1] * depths[-1] / np.array(depths))},
         ),
     }  # fmt: skip
-    name_ticks(figures["errors"], depths)
     return Finding(rows, figures)

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density
 from metastable.observe import power
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.bessel import bessel_ratio
@@ -77,9 +78,9 @@ def growth_of_modes(*, betas: list[float], modes: int) -> Finding:
               "kind of the Bessel functions", all(falls), "falls",
               "falls" if all(falls) else "does not fall"),
     ]  # fmt: skip
-    figure = draw_lines(
-        curves, "mode k", "rate over that of mode 1", "Growth of single modes around uniform.",
+    figure = plot_lines(
+        curves, Axis("mode k", places=order.tolist()), "rate over that of mode 1",
+        "Growth of single modes around uniform.",
         theory=theory, log="y", size=(5.4, 3.6),
     )  # fmt: skip
-    figure.axes[0].set_xticks(order)
     return Finding(rows, {"rates": figure})

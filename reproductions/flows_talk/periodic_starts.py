@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.observe import clusters
 from metastable.observe.equilibria import Share
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.spectrum import dominant_mode
@@ -59,10 +60,10 @@ def periodic_starts(*, beta: float, tokens: int, copies: list[int], starts: int)
               np.mean(values(0.1, above)) < 0.75, "below 3/4 on average",
               float(np.mean(values(0.1, above)))),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         copies, {f"noise {noise:g}": values(noise, copies) for noise in noises},
-        "period k of the start", "share that reach k clusters",
+        "period k of the start",
+        Axis("share that reach k clusters", limits=(0.0, 1.4)),  # room for names above full bars
         f"{starts} starts of {tokens} tokens on the circle, β = {beta:g}; counted at four times.",
     )  # fmt: skip
-    figure.axes[0].set_ylim(0, 1.4)  # room for the legend above full bars
     return Finding(rows, {"shares": figure})

@@ -11,8 +11,8 @@ from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Density, uniform
 from metastable.observe import kernel_modes
+from metastable.report.figures.plain import plot_lines
 from metastable.report.figures.run import plot_strip
-from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.counts import count_distribution, expected_count
@@ -66,7 +66,7 @@ def random_harmonics(*, betas: list[float], tokens: int, seeds: int, degree: int
         ),
     ]  # fmt: skip
     line = np.linspace(betas[0], betas[-1], 20)
-    figure = draw_lines(
+    figure = plot_lines(
         {"seen": (betas, means, errors)}, "β", "mean number of clusters at exit",
         f"{seeds} starts of {tokens} tokens on S² for each β; bars: standard errors.",
         theory={

@@ -10,12 +10,12 @@ from metastable.core.verdict import judge
 from metastable.learn.neural.ode import Continuous, ResidualLayers, initial_classifier, trace
 from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import FlowNet
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.discretization import euler_error_bound
 
-from ._depths import name_ticks, power_of_depth
+from ._depths import layer_axis, power_of_depth
 
 ENTRY = Entry(
     title="A residual network as Euler's method",
@@ -93,16 +93,15 @@ def residual_layers(
         judge(f"its size at L = {depths[-1]}, over the predicted one", "linear noise; derived",
               1.0, noisy[-1] * depths[-1] ** 0.5 / sigma, absolute=0.25),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"same weights in all layers": (order, worst), "weights drawn for each": (order, noisy)},
-        "layers L", "distance from the flow", log="xy",
+        layer_axis(depths), "distance from the flow", log="xy",
         caption=f"{points} points in R^{dim}; random weights, horizon {horizon:g}.",
         theory={
             "1/L": (order, worst[-1] * order[-1] / order),
             "predicted, L^(−1/2)": (order, sigma / np.sqrt(order)),
         },
     )  # fmt: skip
-    name_ticks(figure, depths)
     return Finding(rows, {"errors": figure})
 
 

@@ -11,8 +11,9 @@ from metastable.fields import SelfAttention
 from metastable.flows import Merging, flow
 from metastable.measures import uniform
 from metastable.observe import clusters, energy
-from metastable.report.figures.run import film_on_sphere, plot_strip
-from metastable.report.plots import draw_lines
+from metastable.report.figures.films import film_on_sphere
+from metastable.report.figures.plain import plot_lines
+from metastable.report.figures.run import plot_strip
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.pairs import log_merge_time
@@ -69,7 +70,7 @@ def sphere_movie(*, tokens: int, beta: float, horizon: float, seed: int) -> Find
     ]  # fmt: skip
     strip = plot_strip(run)
     left = np.array([x.count for x in whole.frames])
-    steps = draw_lines(
+    steps = plot_lines(
         {"tokens left": (whole.times[1:], left[1:])}, "time t (SA clock)", "places", log="xy",
         lines=True, caption=f"{tokens} tokens on S², β = {beta:g}, merged where they have met.",
     )  # fmt: skip

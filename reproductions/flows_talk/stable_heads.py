@@ -12,7 +12,7 @@ from metastable.flows import flow
 from metastable.measures import Points
 from metastable.observe.basins import find_equilibria
 from metastable.observe.equilibria import Share
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -69,7 +69,7 @@ def stable_heads(
               "locally stable", 0.0, far, absolute=1e-6),
     ]  # fmt: skip
     places = list(range(1, most + 1))
-    figure = draw_bars(
+    figure = plot_bars(
         places, {name: (seen[1 : most + 1] / starts).tolist() for name, seen in counts.items()},
         "clusters at the end", "share of starts",
         f"{starts} starts of {tokens} tokens on S^{dim - 1}; heads β = {betas} with weights "

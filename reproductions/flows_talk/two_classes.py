@@ -11,8 +11,8 @@ from metastable.core.figure import Film
 from metastable.core.verdict import judge
 from metastable.learn.neural.classification import learn_classes
 from metastable.learn.spec import Classification, Descent, FlowNet, Spirals
-from metastable.report.learning import draw_curves
-from metastable.report.lesson_pictures import draw_frames, film_frames
+from metastable.report.figures.learning import plot_curves
+from metastable.report.figures.learning import film_frames, plot_frames
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -86,8 +86,8 @@ def two_classes(
         return film_frames(some)
 
     figures = {
-        "flow": draw_frames(picture),
-        "collapse": draw_curves(lesson.figures["collapse"]),
-        "depth": draw_curves(lesson.figures["depth"]),
+        "flow": plot_frames(picture),
+        "collapse": plot_curves(lesson.figures["collapse"]),
+        "depth": plot_curves(lesson.figures["depth"]),
     }
     return Finding(rows, figures, movies={"flow": movie})

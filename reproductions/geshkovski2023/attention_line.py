@@ -6,13 +6,12 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.figures.run import film_in_space
-from metastable.report.plots import draw_image, draw_lines
+from metastable.report.figures.films import film_in_space
+from metastable.report.figures.plain import plot_image, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import boolean_limit
 
-from .._legends import drop_legends
 from .._slopes import fitted_slope
 from ._pure_attention import last_attention, log_rest, pure_run
 
@@ -61,16 +60,16 @@ def attention_line(*, tokens: int, seed: int, horizon: float) -> Finding:
             absolute=0.03,
         ),
     ]
-    paths = draw_lines(
+    paths = plot_lines(
         {f"token {i + 1}": (run.times, z[:, i]) for i in range(tokens)},
         "time t (SA clock)",
         "$z_i = e^{-t}x_i$",
         f"{tokens} tokens on the line in the rescaled variable: all tend to the two ends.",
         lines=True,
+        legend=False,
     )
-    drop_legends(paths)
     order = np.argsort(x[-1])
-    matrix = draw_image(
+    matrix = plot_image(
         last_attention(run)[np.ix_(order, order)][::-1],
         (0.5, tokens + 0.5, tokens + 0.5, 0.5),
         "token j",

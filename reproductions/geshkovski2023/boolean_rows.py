@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import boolean_limit
@@ -68,7 +68,7 @@ def boolean_rows(*, tokens: int, draws: int, horizon: float) -> Finding:
     ]
     times = np.linspace(0.5 * horizon, horizon, 20)
     top = max(float(curve[1][-1]) for curve in curves.values())
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time t (SA clock)",
         "$-\\log(1 - P_{i,k(i)})$, slowest row",

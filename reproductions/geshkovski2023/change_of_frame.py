@@ -9,7 +9,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -67,7 +67,7 @@ def change_of_frame(*, tokens: int, eigenvalues: list[float], horizon: float) ->
         ),
     ]
     largest = np.linalg.norm(moved.points, axis=2).max(axis=1)
-    figure = draw_lines(
+    figure = plot_lines(
         {"max‖x‖": (plain.times, size), "max‖z‖": (moved.times, largest)},
         "time t (SA clock)",
         "largest norm",

@@ -8,8 +8,7 @@ from scipy.linalg import block_diag
 from metastable.core.verdict import judge
 from metastable.measures import Points, gaussian_points
 from metastable.observe import clusters
-from metastable.report.plots import draw_bars
-from metastable.report.style import INK, legend
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -101,7 +100,7 @@ def codimension_k(*, tokens: int, draws: int, horizon: float) -> Finding:
         ),
     ]
     names = list(cases)
-    figure = draw_bars(
+    figure = plot_bars(
         names,
         {
             "fewest": [min(counts[name]) for name in names],
@@ -113,9 +112,8 @@ def codimension_k(*, tokens: int, draws: int, horizon: float) -> Finding:
         f"Parallel subspaces that {tokens} tokens in R³ end on, {draws} prompts for each V; the "
         "question was whether there are at most 3.",
         size=(5.4, 3.4),
+        levels={"3, as asked": 3},
     )
-    figure.axes[0].axhline(3, color=INK, ls="--", lw=1, label="3, as asked")
-    legend(figure.axes[0])
     return Finding(
         rows, {"counts": figure}, ["An experiment: the document asks, nothing is proved."]
     )

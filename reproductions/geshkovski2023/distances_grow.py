@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -69,7 +69,7 @@ def distances_grow(*, tokens: int, dims: list[int], draws: int, horizon: float) 
             f"{ratio:.2f} at least",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time t (SA clock)",
         "distance of two tokens x",

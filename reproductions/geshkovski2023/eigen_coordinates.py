@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from metastable.measures import gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -75,7 +75,7 @@ def eigen_coordinates(
         # In units of the first width, so that all directions share an axis.
         width = np.ptp(y[:, :, k], axis=1)
         curves[f"λ = {rate:g}"] = (run.times, width / width[0])
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time t (SA clock)",
         "width $b_k(t) - a_k(t)$, first = 1",

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from metastable.measures import gaussian_points
-from metastable.report.figures.run import film_in_space
-from metastable.report.plots import draw_lines
+from metastable.report.figures.films import film_in_space
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry
 
-from .._legends import drop_legends
 from ._pure_attention import dominated_value, level_distance, occupied, pure_run
 
 ENTRY = Entry(
@@ -73,18 +72,16 @@ def hyperplanes(*, tokens: int, draws: int, ratio: float, turns: float) -> Findi
             f"against the sense by {-falls:.1e}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {f"token {i}": (run.times, levels[:, i]) for i in range(tokens)},
         "time t (SA clock)",
         "$\\varphi_1^*(z_i)$",
-        f"Leading coordinate of {tokens} rescaled tokens in R³ for one random V; dotted, the "
-        "levels 0, a and b.",
+        f"Leading coordinate of {tokens} rescaled tokens in R³ for one random V; black "
+        "lines, the levels 0, a and b.",
         lines=True,
+        levels={"0": 0.0, "a": a, "b": b},
+        legend=False,
     )
-    ax = figure.axes[0]
-    drop_legends(figure)
-    for level in (0.0, a, b):
-        ax.axhline(level, color="#d55e00", ls=":", lw=1.2)
     planes = (geometry.functionals[0], [0.0, a, b])
     movie = lambda frames: film_in_space(run, frames=frames, planes=planes)
     return Finding(rows, {"levels": figure}, movies={"three hyperplanes": movie})

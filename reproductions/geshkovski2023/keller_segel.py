@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -72,7 +72,7 @@ def keller_segel(*, tokens: int, beta: float, seed: int) -> Finding:
             absolute=0.03,
         ),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {
             "Keller–Segel on the line": (times[:-1], np.sqrt(spread[:-1] / spread[0])),
             "attention on an arc": (run.times, width / width[0]),

@@ -7,7 +7,7 @@ from scipy.linalg import expm
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -91,7 +91,7 @@ def leading_logit(*, tokens: int, eigenvalues: list[float], horizon: float) -> F
             f"largest excess {excess:.3f}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {
             "logit less its leading term": (run.times, rest),
             "leading term": (run.times, np.exp(2 * rates[0] * run.times)),

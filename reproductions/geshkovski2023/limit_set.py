@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.figure import Map, Series
 from metastable.core.verdict import judge
 from metastable.measures import Points, gaussian_points
 from metastable.observe import hull, hull_contains
-from metastable.report.plots import draw_image
-from metastable.report.style import INK, legend
+from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry, polytope_residual
@@ -75,7 +75,7 @@ def limit_set(*, tokens: int, draws: int, horizon: float) -> Finding:
             relative=0.35,
         ),
     ]
-    return Finding(rows, {"residual": _draw_residual(*kept)})
+    return Finding(rows, {"residual": _residual_map(*kept)})
 
 
 def enumerate_limits(corners: np.ndarray, root: np.ndarray) -> np.ndarray:
@@ -118,14 +118,14 @@ def sublevel_reach(
     return float(np.linalg.norm(low[:, None] - limits, axis=2).min(axis=1).max())
 
 
-def _draw_residual(corners: np.ndarray, root: np.ndarray, S: np.ndarray, ends: np.ndarray) -> Any:
+def _residual_map(corners: np.ndarray, root: np.ndarray, S: np.ndarray, ends: np.ndarray) -> Map:
     low, high = corners.min(axis=0), corners.max(axis=0)
     air = 0.08 * (high - low)
     xs, ys = (np.linspace(l, h, 240) for l, h in zip(low - air, high + air, strict=True))
     grid = np.stack(np.meshgrid(xs, ys), axis=2).reshape(-1, 2)
     inside = hull_contains(hull(Points(corners, on_sphere=False)), grid)
     shade = np.where(inside, np.log10(polytope_residual(grid, corners, root) + 1e-12), np.nan)
-    figure = draw_image(
+    return plot_image(
         np.maximum(shade, -3).reshape(240, 240),
         (xs[0], xs[-1], ys[0], ys[-1]),
         "$z_1$",
@@ -133,10 +133,9 @@ def _draw_residual(corners: np.ndarray, root: np.ndarray, S: np.ndarray, ends: n
         "log₁₀ residual",
         "How far each point of the limit polytope is from ‖Az‖² = max⟨Az,Av⟩: the residual "
         f"vanishes at {len(S)} points only (rings); crosses are the ends of the tokens.",
+        dots=[
+            Series("limit set S", *S.T, role="theory", style="points", marker="ring"),
+            Series("tokens at the end", *ends.T, style="points", marker="cross"),
+        ],
+        equal=True,
     )
-    ax = figure.axes[0]
-    ax.plot(*S.T, "o", ms=9, mfc="none", mec="#d55e00", mew=1.6, label="limit set S")
-    ax.plot(*ends.T, "x", ms=5, color=INK, label="tokens at the end")
-    ax.set_aspect("equal")
-    legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.16), ncols=2)
-    return figure

@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.measures import gaussian_points
 from metastable.observe import hull, hull_contains
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -70,7 +70,7 @@ def nested_hulls(*, tokens: int, draws: int, horizon: float) -> Finding:
             f"to {max(a[-1] / a[0] for _, a in curves.values()):.2f} of the first, or less",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         dict(list(curves.items())[:6]),
         "time t (SA clock)",
         "area of the convex hull of z",

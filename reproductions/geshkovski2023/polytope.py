@@ -9,8 +9,9 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.figures.run import film_in_space, plot_hulls
-from metastable.report.plots import draw_lines
+from metastable.report.figures.films import film_in_space
+from metastable.report.figures.plain import plot_lines
+from metastable.report.figures.run import plot_hulls
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry, polytope_residual
@@ -69,7 +70,7 @@ def polytope(*, tokens: int, draws: int, horizon: float) -> Finding:
         ),
     ]
     flat = dataclasses.replace(flat, times=flat.times[:40], frames=flat.frames[:40])
-    residual = draw_lines(
+    residual = plot_lines(
         dict(list(curves.items())[:6]),
         "time t (SA clock)",
         "largest residual",

@@ -10,8 +10,8 @@ import numpy as np
 from metastable.core.verdict import judge
 from metastable.flows import Trajectory
 from metastable.measures import gaussian_points
-from metastable.report.figures.run import film_in_space
-from metastable.report.plots import draw_lines
+from metastable.report.figures.films import film_in_space
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry, polytope_residual
@@ -81,7 +81,7 @@ def polytope_times_subspace(*, tokens: int, draws: int, inner: float, horizon: f
         ),
     ]
     assert kept is not None
-    figure = draw_lines(
+    figure = plot_lines(
         dict(list(curves.items())[:6]),
         "time t (SA clock)",
         "largest residual in F",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import attention, attention_rank
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import attention_rank_bound
@@ -79,14 +80,13 @@ def rank_corollary(*, tokens: int, dims: list[int], draws: int, horizon: float) 
         ),
     ]
     most = max(*vertices, *corners.tolist()) + 1
-    figure = draw_lines(
+    figure = plot_lines(
         where,
-        "vertices m of the limit polytope",
-        "rank of P at the end",
+        Axis("vertices m of the limit polytope", places=range(1, most + 1)),
+        Axis("rank of P at the end", places=range(1, most + 1)),
         f"Rank of the attention matrix of {tokens} tokens against the vertices of their limit.",
         theory={"rank = m": (np.arange(1, most + 1), np.arange(1, most + 1))},
     )
-    figure.axes[0].set(xticks=range(1, most + 1), yticks=range(1, most + 1))
     return Finding(rows, {"ranks": figure})
 
 

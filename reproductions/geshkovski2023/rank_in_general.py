@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.measures import gaussian_points
 from metastable.observe import attention_rank
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -86,7 +86,7 @@ def rank_in_general(*, tokens: int, draws: int, horizon: float) -> Finding:
     edges = [1, 3, 5, 9, 13, 17]
     edges = [edge for edge in edges if edge <= tokens] + [tokens + 1]
     names = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(edges)]
-    figure = draw_bars(
+    figure = plot_bars(
         names,
         {name: (np.histogram(r, edges)[0] / draws).tolist() for name, r in ranks.items()},
         f"rank of P at t = {horizon:g} (SA clock)",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
 from metastable.observe import attention_rank
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -66,13 +67,12 @@ def rank_through_time(*, tokens: int, draws: int, horizon: float) -> Finding:
             absolute=1e-6,
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time t (SA clock)",
-        "rank of P(t)",
+        Axis("rank of P(t)", places=range(0, tokens + 1, 2)),
         f"Rank of the attention matrix of {tokens} tokens in the plane (singular values above 1e−6 "
         "of the largest), with the vertices m of each limit.",
         lines=True,
     )
-    figure.axes[0].set_yticks(range(0, tokens + 1, 2))
     return Finding(rows, {"rank": figure})

@@ -10,7 +10,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points
 from metastable.observe import attention_rank
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -83,7 +83,7 @@ def star_row(*, left: int, right: int, ends: list[float], horizon: float) -> Fin
         ),
     ]
     shown = {"to the left end": 0, "to itself": left, "to the right end": len(late) - 1}
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (times, star[:, j]) for name, j in shown.items()},
         "time t (SA clock)",
         "attention $P_{ij}(t)$",

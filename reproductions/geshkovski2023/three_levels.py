@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures import gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry
@@ -72,7 +72,7 @@ def three_levels(*, tokens: int, draws: int, turns: float) -> Finding:
             f"{min(counts)} to {max(np.array(counts)[off < 1e-3])}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {"random V": (gaps, np.maximum(off, 1e-8))},
         "gap $(\\lambda_1 - |\\lambda_2|)/\\lambda_1$",
         "largest distance from {0, a, b}",

@@ -11,11 +11,10 @@ from metastable.fields import Rescaled, SelfAttention
 from metastable.flows import Hardmax, flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import hull, leaders
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
-from .._legends import legend_below
 from .._slopes import fitted_slope
 from ._pure_attention import positive_query, pure_run
 
@@ -92,7 +91,7 @@ def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
             reason="the softmax still moves the leaders a little after t = 3",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {
             "gap to argmax, slowest prompt": (run.times, np.maximum(gaps.max(axis=0), 1e-17)),
             "area left to lose, mean": (
@@ -107,7 +106,6 @@ def two_time_scales(*, tokens: int, draws: int, horizon: float) -> Finding:
         log="y",
         lines=True,
     )  # fmt: skip
-    legend_below(figure)
     return Finding(rows, {"scales": figure})
 
 

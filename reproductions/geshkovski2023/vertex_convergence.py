@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.measures import Points, gaussian_points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
-from .._legends import legend_below
 from ._pure_attention import limit_corners, pure_run
 
 ENTRY = Entry(
@@ -69,7 +68,7 @@ def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon:
             f"{middle[0, -1]:.1e} and {middle[-1, -1]:.2f}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {
             f"nudged by {size:g}": (run.times, np.maximum(path, 1e-17))
             for size, path in zip(sizes[1:], middle[1:], strict=True)
@@ -81,5 +80,4 @@ def vertex_convergence(*, tokens: int, draws: int, nudges: list[float], horizon:
         log="y",
         lines=True,
     )
-    legend_below(figure)
     return Finding(rows, {"axis": figure}, ["An experiment: nothing is proved here."])

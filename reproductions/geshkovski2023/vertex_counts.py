@@ -10,7 +10,7 @@ from metastable.fields import Rescaled, SelfAttention
 from metastable.flows import Hardmax, flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import leaders
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -72,7 +72,7 @@ def vertex_counts(*, sizes: list[list[int]], draws: int, horizon: float) -> Find
         ),
     ]
     places = np.arange(1, max(found.max() for found in counts.values()) + 1)
-    figure = draw_bars(
+    figure = plot_bars(
         places,
         {name: [np.mean(found == k) for k in places] for name, found in counts.items()},
         "vertices m of the limit polytope",

@@ -1,14 +1,11 @@
-"""A spectrum beside its limit law: the distance of the two, and their figure."""
+"""A spectrum beside its limit law: the distance of the two."""
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from metastable.comparison.random_matrices.spectra import Spectrum
 from metastable.core.verdict import Verdict, judge
-from metastable.report.gaussians import draw_spectra
 
-__all__ = ["REACH", "draw_beside_laws", "near_law"]
+__all__ = ["REACH", "near_law"]
 
 # Distance of one spectrum from its law, times n: 2 to 3 for these matrices, and 1 value in n may
 # stand outside.
@@ -22,10 +19,3 @@ def near_law(claim: str, source: str, found: Spectrum) -> Verdict:
         f"{claim}: Kolmogorov distance, n = {n}", source, 0.0, found.distances[-1],
         absolute=REACH / n,
     )  # fmt: skip
-
-
-def draw_beside_laws(found: list[Spectrum]) -> Figure:
-    """Each spectrum beside its law; in the corner of each panel the distance of the two."""
-    figure = draw_spectra(found)
-    figure.axes[0].set_ylabel("density")
-    return figure

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from scipy.special import softmax
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.measures import Points
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -61,12 +62,11 @@ def attention_formula(*, tokens: int, dim: int, keys: int, heads: int, seed: int
               "section 1.2.1", np.abs(pattern.sum(axis=0) - 1).max() > 0.1, "sums differ from 1",
               float(np.abs(pattern.sum(axis=0) - 1).max())),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         [str(i + 1) for i in range(tokens)],
         {name: np.maximum(off, 1e-17).tolist() for name, off in found.items()},
-        "token", "largest difference",
+        "token", Axis("largest difference", scale="log", limits=(1e-17, 1e6)),
         f"Two readings of the matrix formula against the sum over tokens, {heads} heads, "
         f"d = {dim}, d_k = {keys}.",
     )  # fmt: skip
-    figure.axes[0].set(yscale="log", ylim=(1e-17, 1e6))  # room for the legend
     return Finding(rows, {"differences": figure})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -53,14 +53,14 @@ def closed_network_classes(*, inputs: int, hidden: int, points: int) -> Finding:
         judge("a_0 + a_1 g_1 + a_2 g_2 as one network of the same depth: largest difference",
               "Lemma 2.2", 0.0, max(summed), absolute=1e-11),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         ["k = 1", "k = 2", "k = 3"],
         {"Lemma 2.1": np.maximum(passed, 1e-17).tolist(),
          "Lemma 2.2": np.maximum(summed, 1e-17).tolist()},
         "hidden layers", "largest difference",
         f"Networks put together, against the functions they stand for, at {points} points.",
+        log=True,
     )  # fmt: skip
-    figure.axes[0].set_yscale("log")
     return Finding(rows, {"differences": figure})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -51,7 +51,7 @@ def context_moves_word(*, model: str) -> Finding:
               bool(np.all(pull.pull[1] > pull.pull[0])), "in all four sentences",
               int(np.sum(pull.pull[1] > pull.pull[0]))),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"same meaning": (pull.times, within), "other meaning": (pull.times, across)},
         "layer", "cosine of “bank” between sentences",
         f"One word in four sentences, two of rivers and two of money, in {model}.", lines=True,

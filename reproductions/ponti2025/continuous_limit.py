@@ -8,7 +8,7 @@ from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows import Layers, flow
 from metastable.measures import Gaussian
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.gaussian import blow_up_time, covariance_at
@@ -59,7 +59,7 @@ def continuous_limit(*, dim: int, depths: list[int], share: float, seed: int) ->
               beyond.outcome.name == "blow_up" and 0.9 < beyond.times[-1] / pole < 1.5,
               "layers end soon after t*", f"{beyond.times[-1] / pole:.3f} t*"),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"exact layers": (steps, errors)}, "step ε", "relative distance",
         f"Covariance after layers of step ε up to {share:g} of the blow-up time, against the "
         f"closed form of the flow, d = {dim}, V = I.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from metastable.core.verdict import judge
 from metastable.learn.gaussian.experiments import learn_depth
 from metastable.learn.spec import GaussianDepth
-from metastable.report.learning import draw_curves
+from metastable.report.figures.learning import plot_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -34,4 +34,4 @@ def deep_training(*, dim: int, key_dim: int, samples: int, steps: int) -> Findin
               found.facts["validation loss"] < 1e-9 * found.facts["first loss"],
               "far below the first loss", found.facts["validation loss"]),
     ]  # fmt: skip
-    return Finding(rows, {"loss": draw_curves(found.figures["loss"])})
+    return Finding(rows, {"loss": plot_curves(found.figures["loss"])})

@@ -15,7 +15,7 @@ from metastable.learn.gaussian.teacher import (
     teach,
 )
 from metastable.learn.spec import GaussianDepth
-from metastable.report.learning import draw_curves
+from metastable.report.figures.learning import plot_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -63,4 +63,4 @@ def deeper_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: f
         judge("slope by the listing's recursion for dΣ/dβ, against differences: relative error",
               "Listing 5, lines 40 to 45", 0.0, off, absolute=1e-4),
     ]  # fmt: skip
-    return Finding(rows, {"loss": draw_curves(found.figures["loss"])})
+    return Finding(rows, {"loss": plot_curves(found.figures["loss"])})

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from scipy.stats import kstest, norm
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_histograms
+from metastable.report.figures.plain import plot_histograms
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -59,11 +60,11 @@ def dependent_sums(*, deviation: float, samples: int, seed: int) -> Finding:
     ]  # fmt: skip
     edge = 5 * deviation
     grid = np.linspace(-edge, edge, 400)
-    figure = draw_histograms(
+    figure = plot_histograms(
         {"X + Y, independent": x + y, "X ± X, uncorrelated": x + flipped}, "sum",
         f"Two sums of N(0, {deviation:g}²) variables with the same variance; the second is 0 half "
         "of the time.", bins=np.linspace(-edge, edge, 82),
         laws={"N(0, 2σ²)": (grid, norm.pdf(grid, scale=math.sqrt(2) * deviation))},
+        y=Axis("density", limits=(0.0, 0.34 / deviation)),  # the atom at 0 would dwarf the rest
     )  # fmt: skip
-    figure.axes[0].set_ylim(0, 0.34 / deviation)  # the atom at 0 would dwarf the rest
     return Finding(rows, {"sums": figure})

@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.comparison.random_matrices import SETTINGS, Track, iterate
 from metastable.core.verdict import judge
-from metastable.report.gaussians import draw_iteration
+from metastable.report.figures.gaussian import plot_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -52,7 +52,7 @@ def exploding_layers(*, samples: int, seeds: int) -> Finding:
               all(v[0] >= 0 for one in (first, *second) for v in one.exact.eigenvalues),
               "none", "none" if first.exact.eigenvalues[-1][0] >= 0 else "some"),
     ]  # fmt: skip
-    figures = {"standard": draw_iteration(first), "more-keys": draw_iteration(second[0])}
+    figures = {"standard": plot_iteration(first), "more-keys": plot_iteration(second[0])}
     return Finding(rows, figures)
 
 

@@ -8,7 +8,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
 from metastable.fields import FeedForward
 from metastable.measures import Points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -55,7 +55,7 @@ def feedforward_network(*, tokens: int, dim: int, seed: int) -> Finding:
               min(bent) > 1e-3, "differs", float(min(bent))),
     ]  # fmt: skip
     z = np.linspace(-4, 4, 161)
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (z, np.asarray(ours(jnp.asarray(z)))) for name, (ours, _) in kinds.items()}, "z",
         "activation", "The activations of our networks (lines) and their formulas (dashes).",
         theory={f"{name}, formula": (z, plain(z)) for name, (_, plain) in kinds.items()},

@@ -9,7 +9,7 @@ from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
 from ._sigmoid_network import approximate, certify
-from ._universality_figures import draw_approximation
+from ._universality_figures import plot_approximation
 
 ENTRY = Entry(
     title="A network with three hidden layers for any continuous function",
@@ -50,4 +50,4 @@ def four_layer_network(*, tolerance: float, grid: int) -> Finding:
         "The proof is by contradiction and its infimum is unknown; the construction iterates its "
         "step, recentred so that neither of the two sets is empty."
     )
-    return Finding(rows, {"network": draw_approximation(built, target)}, [note])
+    return Finding(rows, {"network": plot_approximation(built, target)}, [note])

@@ -9,7 +9,7 @@ import numpy as np
 from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows import Layers, flow
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -67,7 +67,7 @@ def frozen_mean(*, dim: int, keys: int, samples: int, layers: int, step: float) 
               float(np.abs(spectra[0] - spectra[1]).max() / spectra[1].max()), absolute=1e-8),
     ]  # fmt: skip
     at = np.arange(layers + 1)
-    figure = draw_lines(
+    figure = plot_lines(
         {"mean of the start, as printed": (at, off["loop"]),
          "mean of each layer": (at, off["layer"])},
         "layer", "relative error of the mean",

@@ -9,7 +9,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.measures import Points
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -64,7 +64,7 @@ def gaussian_line(*, means: list[float], deviations: list[float], order: int) ->
         judge("our layer against both formulas: largest error", "castin2025unified", 0.0, code_off,
               absolute=1e-12),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "x",
         "Γ(x)",

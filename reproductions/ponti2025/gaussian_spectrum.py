@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
+from metastable.report.figures.gaussian import plot_spectra
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
-from ._spectra import draw_beside_laws, near_law
+from ._spectra import near_law
 
 ENTRY = Entry(
     title="Spectrum of a rescaled Gaussian matrix",
@@ -38,4 +39,4 @@ def gaussian_spectrum(*, sizes: list[int], seed: int) -> Finding:
               float(eigen.values[0]), absolute=edge),
         judge("outliers", "centred entries have none", 0, eigen.outliers.size, absolute=0),
     ]  # fmt: skip
-    return Finding(rows, {"spectra": draw_beside_laws([eigen, singular])})
+    return Finding(rows, {"spectra": plot_spectra([eigen, singular])})

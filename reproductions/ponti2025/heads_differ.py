@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.figure import Axis, Map, Strip
 from metastable.core.verdict import judge
-from metastable.report.style import TIME, new_figure
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -54,15 +54,14 @@ def heads_differ(*, model: str, text: str) -> Finding:
         judge("rows of attention sum to one: largest error", "softmax", 0.0,
               float(np.abs(maps.sum(-1) - 1).max()), absolute=1e-5),
     ]  # fmt: skip
-    figure, axes = new_figure(1, 2, size=(8.4, 4.2))
-    for ax, one in zip(axes[0], (head, other), strict=True):
-        shown = ax.imshow(maps[layer, one], cmap=TIME, vmin=0, vmax=1)
-        ax.grid(False)
-        ax.set_xticks(range(n), words, rotation=90)
-        ax.set_yticks(range(n), words)
-        ax.tick_params(labelsize=7)
-        ax.set(xlabel="token looked at", title=f"layer {layer + 1}, head {one + 1}")
-    axes[0, 0].set_ylabel("token that looks")
-    figure.colorbar(shown, ax=axes[0].tolist(), shrink=0.8).set_label("attention")
-    figure.set_label(f"Two heads of one layer of {model} on one sentence.")
+    places, edges = list(range(n)), np.arange(n + 1) - 0.5
+    x = Axis("token looked at", places=places, names=words)
+    y = Axis("token that looks", places=places, names=words, limits=(n - 0.5, -0.5))
+    shown = [
+        Map(x, y, Axis("attention", limits=(0.0, 1.0)), edges, edges, maps[layer, each],
+            equal=True, title=f"layer {layer + 1}, head {each + 1}")
+        for each in (head, other)
+    ]  # fmt: skip
+    caption = f"Two heads of one layer of {model} on one sentence."
+    figure = Strip(shown, columns=2, size=(8.4, 4.2), caption=caption)
     return Finding(rows, {"heads": figure})

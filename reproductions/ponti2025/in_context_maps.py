@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
 from metastable.measures import Points
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -89,12 +90,12 @@ def in_context_maps(*, tokens: int, places: int, dim: int, heads: int, seed: int
               absolute=1e-14),
     ]  # fmt: skip
     names = list(off["plain"])
-    figure = draw_bars(
+    figure = plot_bars(
         names, {k: [max(off[k][name], 1e-17) for name in names] for k in off}, "identity",
-        "largest difference", f"Identities of in-context maps, {tokens} tokens, {heads} heads, "
+        Axis("largest difference", scale="log", limits=(1e-18, 1e-13)),
+        f"Identities of in-context maps, {tokens} tokens, {heads} heads, "
         f"d = {dim}.", size=(5.4, 3.3),
     )  # fmt: skip
-    figure.axes[0].set(yscale="log", ylim=(1e-18, 1e-13))  # room for the legend
     return Finding(rows, {"identities": figure})
 
 

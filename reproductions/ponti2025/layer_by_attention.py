@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metastable.comparison.random_matrices import verify
 from metastable.core.verdict import judge
-from metastable.report.gaussians import draw_attention_errors, draw_effective_tokens
+from metastable.report.figures.gaussian import plot_attention_errors, plot_effective_tokens
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -65,5 +65,5 @@ def layer_by_attention(
               row.effective_expected or 0.0, row.effective or 0.0, relative=0.5)
         for name, row in (("calm", calm), ("as drawn", loud))
     ]  # fmt: skip
-    figures = {"errors": draw_attention_errors(found), "tokens": draw_effective_tokens(found)}
+    figures = {"errors": plot_attention_errors(found), "tokens": plot_effective_tokens(found)}
     return Finding(rows, figures)

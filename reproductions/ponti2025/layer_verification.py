@@ -7,7 +7,7 @@ import numpy as np
 from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.core.verdict import judge
 from metastable.flows.solvers.gaussian_layers import layer_map
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.gaussian import sample_error
@@ -75,7 +75,7 @@ def layer_verification(*, dim: int, keys: int, samples: int, draws: int) -> Find
               float(np.mean(inside)), absolute=0.1),
         judge("exponent of N, mean of both", "1/√N", -0.5, float(np.mean(slopes)), absolute=0.08),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (sizes, each) for name, each in zip(PRINTED, errors, strict=True)},
         "samples N",
         "relative error",

@@ -18,7 +18,7 @@ from metastable.learn.gaussian.teacher import (
     random_matrices,
     teach,
 )
-from metastable.report.plots import draw_bars, draw_lines
+from metastable.report.figures.plain import plot_bars, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -73,14 +73,14 @@ def listing_gradient(*, dim: int, key_dim: int, samples: int, epochs: int) -> Fi
         holds("the printed one still points downhill, which hides the slip: cosine with the right",
               "Listing 6", 0 < cosine < 0.99, "between 0 and 0.99", cosine),
     ]  # fmt: skip
-    bars = draw_bars(
+    bars = plot_bars(
         list(Matrices._fields),
         {name: np.maximum(each, 1e-17).tolist() for name, each in off.items()},
         "matrix", "relative error of the gradient",
         f"Hand-written gradients against automatic differentiation, d = {dim}, d_k = {key_dim}.",
+        log=True,
     )  # fmt: skip
-    bars.axes[0].set_yscale("log")
-    curves = draw_lines(
+    curves = plot_lines(
         {name: (np.arange(epochs), path) for name, path in losses.items()}, "step",
         "mean squared error", "Gradient descent with either gradient from one start.", log="y",
         lines=True,

@@ -7,8 +7,8 @@ import numpy as np
 from metastable.core.verdict import judge
 from metastable.learn.gaussian.experiments import learn_matrices
 from metastable.learn.spec import GaussianMatrices
-from metastable.report.learning import draw_curves
-from metastable.report.plots import draw_lines
+from metastable.report.figures.learning import plot_curves
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -52,9 +52,9 @@ def matrix_training(
               f"{min(made[1].facts['error of WV, of KᵀQ, of both'].values()):.3g}"),
     ]  # fmt: skip
     at = np.arange(1, epochs + 1)
-    both = draw_lines(
+    both = plot_lines(
         {f"rate {rate:g}": (at, y) for rate, y in zip(rates, (slow, fast), strict=True)},
         "epoch", "mean squared error (train)",
         f"All four matrices, d = {dim}, d_k = {key_dim}, batches of 32.", log="y", lines=True,
     )  # fmt: skip
-    return Finding(rows, {"rates": both, "loss": draw_curves(made[1].figures["loss"])})
+    return Finding(rows, {"rates": both, "loss": plot_curves(made[1].figures["loss"])})

@@ -6,8 +6,8 @@ import numpy as np
 
 from metastable.comparison.random_matrices import iterate
 from metastable.comparison.random_matrices.draws import draw_layer
-from metastable.report.gaussians import draw_iteration
-from metastable.report.plots import draw_lines
+from metastable.report.figures.gaussian import plot_iteration
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.gaussian import longest_truncated_step
@@ -62,7 +62,7 @@ def negative_eigenvalues(*, seeds: int) -> Finding:
               deepest < -1e5, "below −1e5", f"{deepest:.1e}, past −1e5 at layer {when}"),
     ]  # fmt: skip
     curves = {"truncated": found[0].published, "exact": found[0].exact}
-    smallest = draw_lines(
+    smallest = plot_lines(
         {name: (t.layers, [v[0] for v in t.eigenvalues]) for name, t in curves.items()},
         "layer",
         "smallest eigenvalue",
@@ -70,8 +70,8 @@ def negative_eigenvalues(*, seeds: int) -> Finding:
         lines=True,
     )
     figures = {
-        "smallest": smallest, "small-step": draw_iteration(short[0]),
-        "negative": draw_iteration(found[0]), "later": draw_iteration(later),
+        "smallest": smallest, "small-step": plot_iteration(short[0]),
+        "negative": plot_iteration(found[0]), "later": plot_iteration(later),
     }  # fmt: skip
     return Finding(rows, figures)
 

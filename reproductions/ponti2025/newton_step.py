@@ -9,7 +9,7 @@ from metastable.core.verdict import judge
 from metastable.learn.gaussian.experiments import PUBLISHED
 from metastable.learn.gaussian.scalar import scalar_loss
 from metastable.learn.gaussian.teacher import ExactLayer, random_covariances, random_matrices, teach
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -78,7 +78,7 @@ def newton_step(*, dim: int, key_dim: int, samples: int) -> Finding:
         holds("the listing does not train equation 3.3.2: relative difference of their outputs",
               "the term ε²BΣBᵀ", gap > 1e-3, "not zero", float(gap)),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves, "β", "slope of the loss, scaled", f"Gradient in β over {samples} covariances, "
         f"d = {dim}, d_k = {key_dim}: straight for the truncated map only.", lines=True,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
 from ._measure_transformer import MeasureTransformer, generalization, train_on_measures
-from ._universality_figures import draw_generalization
+from ._universality_figures import plot_generalization
 
 ENTRY = Entry(
     title="One network for every number of tokens",
@@ -61,4 +61,4 @@ def number_of_tokens(
               heads <= 3 and scalars == {1} and width <= 10, "3, 1, 10",
               f"{heads}, {scalars.pop()}, {width}"),
     ]  # fmt: skip
-    return Finding(rows, {"errors": draw_generalization(result, trained)})
+    return Finding(rows, {"errors": plot_generalization(result, trained)})

@@ -7,8 +7,8 @@ from metastable.learn.gaussian.landscape import stand
 from metastable.learn.gaussian.matrices import matrix_loss
 from metastable.learn.gaussian.teacher import random_covariances, random_matrices, teach
 from metastable.learn.spec import GaussianMatrices
-from metastable.report.learning import draw_curves
-from metastable.report.plots import draw_bars
+from metastable.report.figures.learning import plot_curves
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -57,7 +57,7 @@ def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) 
         holds("the same test at the teacher's own matrices (d = 8)", "the loss is 0 there",
               end.verdict == "minimum", "minimum", end.verdict),
     ]  # fmt: skip
-    bars = draw_bars(
+    bars = plot_bars(
         [name.removeprefix("landscape at ") for name in places],
         {f"{end} eigenvalue": [told[f"{end} eigenvalue"] for told in places.values()]
          for end in ("lowest", "highest")},
@@ -65,5 +65,4 @@ def plateaus(*, dim: int, key_dim: int, samples: int, epochs: int, rate: float) 
         f"Ends of the Hessian's spectrum at the flattest part of the descent and at its end, "
         f"d = {dim}, d_k = {key_dim}.",
     )  # fmt: skip
-    bars.axes[0].margins(y=0.3)  # room for the legend
-    return Finding(rows, {"descent": draw_curves(made.figures["loss"]), "curvature": bars})
+    return Finding(rows, {"descent": plot_curves(made.figures["loss"]), "curvature": bars})

@@ -6,11 +6,11 @@ import math
 
 from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
-from metastable.report.gaussians import draw_distances
+from metastable.report.figures.gaussian import plot_distances, plot_spectra
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
-from ._spectra import draw_beside_laws, near_law
+from ._spectra import near_law
 
 ENTRY = Entry(
     title="Positive definite start: Marchenko and Pastur",
@@ -43,5 +43,5 @@ def positive_spectrum(*, sizes: list[int], seed: int) -> Finding:
         "Divided by √n and not by n, the spectrum is that of Marchenko and Pastur stretched by √n: "
         "an interval that grows with the size."
     )
-    figures = {"spectrum": draw_beside_laws([found]), "distances": draw_distances([found])}
+    figures = {"spectrum": plot_spectra([found]), "distances": plot_distances([found])}
     return Finding(rows, figures, [note])

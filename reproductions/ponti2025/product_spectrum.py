@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_histograms
+from metastable.report.figures.plain import plot_histograms
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.fits import kolmogorov_distance, outliers
@@ -49,10 +50,10 @@ def product_spectrum(*, size: int, seed: int) -> Finding:
               absolute=0),
     ]  # fmt: skip
     x = np.linspace(0.02, 6.75, 500)
-    figure = draw_histograms(
+    figure = plot_histograms(
         {"squared singular values of WV": squares}, "squared singular value",
         f"Product of two {size} × {size} normal matrices, each divided by √n.",
         bins=np.linspace(0, 7, 57), laws={"Fuss–Catalan": (x, law.density(x))},
+        y=Axis("density", limits=(0.0, 2.0)),
     )  # fmt: skip
-    figure.axes[0].set_ylim(0, 2)
     return Finding(rows, {"product": figure})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from metastable.core.verdict import judge
 from metastable.learn.gaussian.experiments import learn_beta
 from metastable.learn.spec import GaussianBeta
-from metastable.report.learning import draw_curves
+from metastable.report.figures.learning import plot_curves
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -47,7 +47,7 @@ def scalar_training(*, dim: int, key_dim: int, samples: int, steps: int, rate: f
               "a quadratic loss decays geometrically", 1 - batch[steps],
               float((1 - batch[80]) ** (steps / 80)), relative=1e-6),
     ]  # fmt: skip
-    figures = {name: draw_curves(curves) for name, curves in found.figures.items()}
+    figures = {name: plot_curves(curves) for name, curves in found.figures.items()}
     note = (
         "Printed times (30.7 s, 0.18 s, 35.8 s) belong to one machine and one loop. The loss is a "
         "polynomial in β: one pass over the data gives it, after which no step costs anything."

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.fits import kolmogorov_distance
@@ -70,7 +70,7 @@ def semicircle_law(*, sizes: list[int], draws: int) -> Finding:
             found["Cauchy"][-1] > 0.1, "far from the semicircle", found["Cauchy"][-1],
         ),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (n, each) for name, each in found.items()},
         "size n",
         "Kolmogorov distance",

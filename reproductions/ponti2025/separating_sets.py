@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.report.plots import draw_image
+from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -73,7 +73,7 @@ def separating_sets(*, grids: list[int], epsilon: float) -> Finding:
         holds(f"so do those that separate the disc, on grids of {grids} points a side",
               "Lemma A.1", max(sides) <= 40, "at most 40", sides),
     ]  # fmt: skip
-    figure = draw_image(
+    figure = plot_image(
         heights.T, (-1, 1, -1, 1), "$x_1$", "$x_2$", "H",
         "A network of N_3^σ that tells a disc of radius 0.35 from all that lies beyond 0.65.",
         size=(4.6, 3.6),

@@ -7,7 +7,7 @@ import numpy as np
 from metastable.core.verdict import judge
 from metastable.learn.gaussian.experiments import learn_matrices
 from metastable.learn.spec import GaussianMatrices
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -59,7 +59,7 @@ def single_pair_training(*, dim: int, key_dim: int, samples: int, epochs: int) -
               float(many[-1]), same, relative=0.2),
     ]  # fmt: skip
     figures = {
-        name: draw_lines(
+        name: plot_lines(
             {f"B = {size}": (x[size], losses[size]) for size in losses}, label,
             "mean squared error (train)", caption, log=log, lines=True,
         )

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -59,7 +59,7 @@ def stein_identity(*, samples: int, seed: int) -> Finding:
         judge("where f p tends to ±1 (f = tanh/p) they differ by the term at infinity",
               "condition of Lemma A.3", -2.0, left - right, absolute=1e-6),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         list(functions), {"E[X f(X)]": [a for a, _ in sides], "E[f′(X)]": [b for _, b in sides]},
         "f", "expectation", "Both sides of Gaussian integration by parts, by quadrature.",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_image
+from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -50,7 +50,7 @@ def thesis_architecture(*, width: int, heads: int, layers: int, hidden: int) -> 
     ]  # fmt: skip
     shown = both.masked[-1][0, 0]
     count = len(shown)
-    figure = draw_image(
+    figure = plot_image(
         shown[::-1], (0.5, count + 0.5, count + 0.5, 0.5), "place looked at", "place that looks",
         "attention", "Masked self-attention of one head in the last layer of the decoder.",
     )  # fmt: skip

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -68,11 +69,10 @@ def tilted_numerator(*, dim: int, keys: int, order: int, seed: int) -> Finding:
         judge("the quotient is m + ΣKᵀQx/√d_k", "section 3.2", 0.0, max(off["ratio m + ΣAx"]),
               absolute=1e-8),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         [str(k + 1) for k in range(len(places))],
         {name: np.maximum(each, 1e-17).tolist() for name, each in off.items()},
-        "place x", "relative error",
+        "place x", Axis("relative error", scale="log", limits=(1e-17, 1e6)),
         f"Numerator of attention on a Gaussian, d = {dim}, d_k = {keys}, by quadrature.",
     )  # fmt: skip
-    figure.axes[0].set(yscale="log", ylim=(1e-17, 1e6))  # room for the legend
     return Finding(rows, {"errors": figure})

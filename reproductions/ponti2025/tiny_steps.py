@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from metastable.comparison.random_matrices import SETTINGS, iterate
 from metastable.core.verdict import judge
-from metastable.report.gaussians import draw_iteration
+from metastable.report.figures.gaussian import plot_iteration
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.fits import fit_scale
@@ -61,4 +61,4 @@ def tiny_steps(*, dim: int, keys: int, step: float, layers: int, samples: int) -
               "derived", left is None or left > 2 * (found.exact.start_distance or 0),
               "further away", "blown up" if left is None else left),
     ]  # fmt: skip
-    return Finding(rows, {"tiny": draw_iteration(found), "longer": draw_iteration(further)})
+    return Finding(rows, {"tiny": plot_iteration(found), "longer": plot_iteration(further)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.report.style import CATEGORIES, legend, new_figure
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -43,16 +43,12 @@ def token_clusters(*, model: str, shuffles: int) -> Finding:
         holds("the same after the projection to the plane", "Figure 1.2",
               flat > np.mean(chance) + 3 * np.std(chance), "3 deviations above chance", flat),
     ]  # fmt: skip
-    figure, ax = new_figure(size=(5.0, 3.6))
-    for colour, kind in zip(CATEGORIES, KINDS, strict=False):
-        mine = plane[labels == kind]
-        ax.plot(*mine.T, "o", ms=5, color=colour, label=kind)
-    ax.set(xlabel="first principal direction", ylabel="second principal direction")
-    legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.set_label(
+    figure = plot_lines(
+        {kind: tuple(plane[labels == kind].T) for kind in KINDS},
+        "first principal direction", "second principal direction",
         f"{len(words)} words in the embedding table of {model}, projected to the plane of largest "
-        "variance."
-    )
+        "variance.", size=(5.0, 3.6),
+    )  # fmt: skip
     note = (
         "The document shows tokens of speech and of faces of another work, by emotion; that model "
         "is not to be had. Words of emotions in a language model stand for them."

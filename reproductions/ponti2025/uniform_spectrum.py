@@ -6,11 +6,12 @@ import math
 
 from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_histograms
+from metastable.report.figures.gaussian import plot_spectra
+from metastable.report.figures.plain import plot_histograms
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
-from ._spectra import draw_beside_laws, near_law
+from ._spectra import near_law
 
 ENTRY = Entry(
     title="Uniform entries: one eigenvalue stands apart",
@@ -51,9 +52,9 @@ def uniform_spectrum(*, size: int, larger: int, seed: int) -> Finding:
         near_law(claim, place, one)
         for (claim, place), one in zip(places.items(), found, strict=True)
     ]
-    whole = draw_histograms(
+    whole = plot_histograms(
         {"eigenvalues": small.values}, "eigenvalue",
         f"All {size} eigenvalues of a symmetric matrix of uniform entries, not divided: one stands "
         f"at {small.values[-1]:.1f}.", bins=120,
     )  # fmt: skip
-    return Finding(rows, {"outlier": whole, "bulk": draw_beside_laws(found)})
+    return Finding(rows, {"outlier": whole, "bulk": plot_spectra(found)})

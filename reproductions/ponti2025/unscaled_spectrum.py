@@ -8,11 +8,12 @@ import numpy as np
 
 from metastable.comparison.random_matrices.spectra import spectra
 from metastable.core.verdict import judge
+from metastable.report.figures.gaussian import plot_spectra
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.matrices import Semicircle
 
-from ._spectra import REACH, draw_beside_laws, near_law
+from ._spectra import REACH, near_law
 
 ENTRY = Entry(
     title="Spectrum of a Gaussian matrix that is not rescaled",
@@ -54,4 +55,4 @@ def unscaled_spectrum(*, sizes: list[int], seed: int) -> Finding:
         "The prefactor is called the height of the curve. The height is the prefactor times R, "
         "5.8e-3 at n = 3000."
     )
-    return Finding(rows, {"spectrum": draw_beside_laws([found])}, [note])
+    return Finding(rows, {"spectrum": plot_spectra([found])}, [note])

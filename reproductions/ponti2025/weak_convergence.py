@@ -7,7 +7,7 @@ import numpy as np
 from metastable.fields import SelfAttention
 from metastable.measures import Points
 from metastable.observe.distances import wasserstein
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -60,7 +60,7 @@ def weak_convergence(*, tokens: int, terms: int, seed: int) -> Finding:
               "derived", ratio <= bound, f"at most {bound:.3g}", ratio),
     ]  # fmt: skip
     terms_at = np.arange(terms)
-    figure = draw_lines(
+    figure = plot_lines(
         {"largest |x_i,k − x_i|": (terms_at, lists), "W_1": (terms_at, measures),
          "change of attention": (terms_at, images)},
         "k", "distance from the limit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.report.style import CATEGORIES, INK, new_figure
+from metastable.core.figure import Axis, Lines, Series
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -66,14 +66,15 @@ def word_analogies(*, model: str, draws: int) -> Finding:
     rest = centred - np.outer(centred @ axis, axis)
     other = np.linalg.svd(rest, full_matrices=False)[2][0]
     plane = np.stack([centred @ other, centred @ axis], axis=1).reshape(len(PAIRS), 2, 2)
-    figure, ax = new_figure(size=(5.6, 3.8))
-    for (a, b), (start, end) in zip(PAIRS, plane, strict=True):
-        ax.plot(*np.transpose([start, end]), "o-", color=CATEGORIES[0], lw=1, ms=3)
-        for word, place in ((a, start), (b, end)):
-            ax.annotate(word, place, (3, 3), textcoords="offset points", color=INK, fontsize=7.5)
-    ax.set(xlabel="largest other direction", ylabel="mean difference of the pairs")
-    ax.margins(x=0.1)  # room for the words
-    figure.set_label(f"Eight pairs of words in the embedding table of {model}, in two directions.")
+    flat, named = plane.reshape(-1, 2), [word for pair in PAIRS for word in pair]
+    figure = Lines(
+        Axis("largest other direction"),
+        Axis("mean difference of the pairs"),
+        [Series("", *pair.T, style="both", group=0, width=1.0) for pair in plane],
+        notes=[(float(x), float(y), word) for (x, y), word in zip(flat, named, strict=True)],
+        size=(5.6, 3.8),
+        caption=f"Eight pairs of words in the embedding table of {model}, in two directions.",
+    )
     return Finding(rows, {"pairs": figure})
 
 

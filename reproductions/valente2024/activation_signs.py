@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -30,7 +30,7 @@ def activation_signs() -> Finding:
         judge("log(1 + e^x): largest distance from ReLU", "log 2 at 0", np.log(2), far(right),
               absolute=1e-12),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"as printed": (x, printed), "log(1 + e^x)": (x, right), "ReLU": (x, relu)}, "x", "f(x)",
         "Activations.", lines=True,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metastable.core.verdict import not_applicable
-from metastable.report.audited import draw_panels
+from metastable.report.figures.audit import plot_audit_panels
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -119,7 +119,7 @@ def audit_panels(
               abs(unseen.mean() - other.mean()) < 3 * wide(unseen, other),
               "within 3 standard errors", f"{unseen.mean():.3f} against {other.mean():.3f}"),
     ]  # fmt: skip
-    figure = draw_panels(runs)
+    figure = plot_audit_panels(runs)
     means = {size: error(size, high, "member").mean() for size in SIZES}
     notes = [
         "The document prints no numbers beside its four panels; that overlap lowers the error, in "

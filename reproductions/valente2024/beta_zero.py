@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points
 from metastable.observe import clusters
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -51,7 +51,7 @@ def beta_zero(*, sizes: list[list[int]], starts: int, horizon: float) -> Finding
         for name, share in ends.items()
     ]  # fmt: skip
     keep = {name: (t[y > 1e-9], y[y > 1e-9]) for name, (t, y) in curves.items()}
-    figure = draw_lines(
+    figure = plot_lines(
         keep, "time t (SA clock)", "1 − ‖mean of all tokens‖", "Median over the random starts.",
         log="y", lines=True,
     )  # fmt: skip

@@ -9,8 +9,8 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.flows.ensemble import Angles
 from metastable.measures import uniform
+from metastable.report.figures.plain import plot_lines
 from metastable.report.figures.run import plot_angles
-from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -53,7 +53,7 @@ def circle_diagrams(*, tokens: int, betas: list[float], starts: int, horizon: fl
             "below 0.1: the clusters stay", " and ".join(f"{gain:.2f}" for gain in gains),
         ),
     ]  # fmt: skip
-    figures["together"] = draw_lines(
+    figures["together"] = plot_lines(
         curves, "time t (SA clock)", "share of pairs together", lines=True,
         caption=f"{starts} starts of {tokens} tokens on the circle.",
     )  # fmt: skip

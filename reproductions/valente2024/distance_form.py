@@ -7,7 +7,7 @@ import numpy as np
 from metastable.core.verdict import judge
 from metastable.measures import Points, uniform
 from metastable.observe import energy
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -37,7 +37,7 @@ def distance_form(*, tokens: int, dim: int, betas: list[float]) -> Finding:
         judge("e^β/2β ∬e^(−(β/2)‖x−y‖²), largest relative error", "‖x−y‖² = 2 − 2⟨x,y⟩", 0.0,
               worst(right), absolute=1e-12),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"energy E_β": (betas, exact)},
         "β",
         "energy",

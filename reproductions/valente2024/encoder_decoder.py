@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_image, draw_lines
+from metastable.report.figures.plain import plot_image, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -58,12 +58,12 @@ def encoder_decoder(*, width: int, heads: int, layers: int, hidden: int) -> Find
     order = np.arange(1, layers + 1)
     apart = np.maximum(both.by_layer, 1e-17)
     figures = {
-        "layers": draw_lines(
+        "layers": plot_lines(
             {"encoder": (order, apart[:layers]), "decoder": (order, apart[layers:])},
             "layer", "largest difference", log="y", lines=True,
             caption="States of our layers and of torch.nn's, with the same weights.",
         ),
-        "cross": draw_image(
+        "cross": plot_image(
             shown[::-1], (0.5, m + 0.5, n + 0.5, 0.5), "place of the source",
             "place of the target", "attention",
             "What one head of the last layer of the decoder looks at in the encoder's output.",

@@ -11,7 +11,7 @@ from metastable.flows import flow
 from metastable.geometry.sphere import retract
 from metastable.measures import Points, uniform
 from metastable.observe import energy
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.configurations import energy_lower_bound
@@ -58,7 +58,7 @@ def energy_extremes(*, dim: int, betas: list[float], tokens: int, draws: int) ->
         judge(f"{tokens} repelling tokens against the uniform measure, β = {betas[0]:g}",
               "Proposition 4.1", floor[0], reached, relative=0.02),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"highest of the random measures": (betas, highest), "lowest": (betas, lowest)},
         "β",
         "2βe^(−β) E_β",

@@ -10,7 +10,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import Adaptive, flow
 from metastable.measures import Points, uniform
 from metastable.observe import energy, log_potential
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -53,7 +53,7 @@ def energy_monotone(*, tokens: int, dim: int, beta: float, horizon: float) -> Fi
         ),
         judge("energy minus its integrated rate", "equation 18", 0.0, worst, absolute=1e-5),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves, "time t (SA clock)", "energy E_β",
         f"{tokens} tokens, d = {dim}, β = {beta:g}; dashed: the start plus the integrated rate.",
         theory=expected, lines=True,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
 from metastable.geometry.sphere import uniform_points
@@ -19,7 +20,7 @@ from metastable.learn.neural.equivariant import (
 from metastable.learn.neural.equivariant import (
     Heads as Layer,
 )
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -91,12 +92,10 @@ def equivariant_heads(
               ", ".join(f"{n}: {a:.3f} to {b:.3f}" for n, a, b in
                         zip(names, mean[0], mean[-1], strict=True) if n != "mirror")),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (heads, mean[:, k], wide[:, k]) for k, name in enumerate(names)},
-        "heads H", "relative L² error", log="xy", lines=True,
+        Axis("heads H", scale="log", places=heads), "relative L² error", log="xy", lines=True,
         caption=f"Random scores, best values; {tokens} tokens on S^{dim - 1}, bars over {seeds} "
         "seeds. The answer 0 has error 1.",
     )  # fmt: skip
-    figure.axes[0].set_xticks(heads, [str(count) for count in heads])
-    figure.axes[0].set_xticks([], minor=True)
     return Finding(rows, {"errors": figure})

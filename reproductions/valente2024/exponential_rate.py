@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.regimes import single_cluster_theorem
@@ -77,7 +77,7 @@ def exponential_rate(*, tokens: int, dim: int, beta: float, draws: int) -> Findi
             judge(f"the rate λ, {name}", "derived here; geshkovski2023mathematical, §6.1", want,
                   far(name, want), relative=0.03)
         )  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time λt (own clock of each)",
         "largest ‖x_i − x*‖",

@@ -9,12 +9,10 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal, uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.equiangular import equiangular_cosine, equiangular_rate
-
-from .._legends import legend_below
 
 ENTRY = Entry(
     title="Theorems 7 and 8 for other matrices",
@@ -87,7 +85,7 @@ def general_matrices(
             f"by up to {np.abs(mean - plain).max():.2f}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         curves,
         "time t (SA clock)",
         "mean cosine of two tokens",
@@ -98,7 +96,6 @@ def general_matrices(
             "γ at β": (run.times, plain),
         },
     )
-    legend_below(figure)
     return Finding(rows, {"cosines": figure})
 
 

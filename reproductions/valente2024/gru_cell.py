@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -52,7 +52,7 @@ def gru_cell(*, length: int, width: int, seed: int) -> Finding:
               len(weights["W"]) == 3 * width, f"3 × {width}", f"{len(weights['W'])}"),
     ]  # fmt: skip
     place, seen = np.arange(length), np.array(update)
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (place, seen[:, k]) for k, name in enumerate(("reset", "update"))},
         "place", "mean opening of the gate",
         "Gates along random inputs; an update gate of 1 copies the old state.", lines=True,

@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -68,7 +68,7 @@ def high_dimension(*, tokens: int, dim: int, betas: list[float], horizon: float)
               relative=0.02),
     ]  # fmt: skip
     caption = f"Largest distance of two of {tokens} tokens in d = {dim} (each in its own clock)."
-    figure = draw_lines(
+    figure = plot_lines(
         curves, "time t", "largest distance", caption, log="y", lines=True, size=(5.4, 3.6)
     )
     return Finding(rows, {"distances": figure})

@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import Kuramoto, SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -31,7 +31,7 @@ def kuramoto_limit(*, tokens: int, horizon: float) -> Finding:
               "kuramoto1975self", 0.0, float(np.abs(runs[0].points - runs[1].points).max()),
               absolute=1e-7),
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         {"attention, β = 0": (runs[0].times, size[0])}, "time t (SA clock)",
         "order parameter", f"{tokens} oscillators that synchronise.",
         theory={"Kuramoto": (runs[1].times, size[1])},

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.figure import Axis, Histogram, Panels
 from metastable.core.verdict import judge, not_applicable
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
 from metastable.observe import similarity
 from metastable.observe.similarity import pairwise_similarity
-from metastable.report.style import CATEGORIES, INK, new_figure
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.equiangular import equiangular_cosine
@@ -102,22 +102,25 @@ def _surrogate(beta: float, times: list[float]) -> tuple[list[Any], dict[str, An
     return rows, {"surrogate": _panels(run, range(len(times)), "t =")}
 
 
-def _panels(run: Any, shown: Any, word: str) -> Any:
+def _panels(run: Any, shown: Any, word: str) -> Panels:
     """Histograms of the inner products at some frames, side by side."""
     shown = list(shown)
-    figure, axes = new_figure(1, len(shown), size=(1.75 * len(shown), 2.1))
-    for ax, k in zip(np.ravel(axes), shown, strict=True):
+    panels = []
+    for k in shown:
         values = pairwise_similarity(run.frames[k])[0]
         low = min(-0.4, float(values.min()) - 0.05)
-        ax.hist(values, np.linspace(low, 1.02, 60), density=True, color=CATEGORIES[0])
-        ax.set_title(f"{word} {run.times[k]:g}")
-        ax.set_xlabel("cosine")
-        share = f"≥ 0.99:\n{100 * np.mean(values >= 0.99):.3g} %"
-        ax.text(0.05, 0.95, share, transform=ax.transAxes, va="top", fontsize=7.5, color=INK)
-    np.ravel(axes)[0].set_ylabel("density")
+        panels.append(
+            Histogram.of(
+                {"": values}, Axis("cosine"), count=np.linspace(low, 1.02, 60),
+                y=Axis("" if panels else "density"), title=f"{word} {run.times[k]:g}",
+                note=f"≥ 0.99:\n{100 * np.mean(values >= 0.99):.3g} %",
+            )
+        )  # fmt: skip
     clock = "tied layers" if run.clock == "none" or word == "layer" else f"{run.clock} clock"
-    figure.set_label(
-        f"Cosines of all pairs of {run.frames[0].count} different tokens ({clock}); heights differ "
-        "from panel to panel."
+    return Panels(
+        panels,
+        len(panels),
+        size=(1.75 * len(panels), 2.1),
+        caption=f"Cosines of all pairs of {run.frames[0].count} different tokens ({clock}); "
+        "heights differ from panel to panel.",
     )
-    return figure

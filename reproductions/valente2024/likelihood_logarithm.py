@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -39,7 +39,7 @@ def likelihood_logarithm(*, share: float, samples: int) -> Finding:
               absolute=0.002),
     ]  # fmt: skip
     scaled = lambda curve: (curve - curve.min()) / np.ptp(curve)
-    figure = draw_lines(
+    figure = plot_lines(
         {"Σ p, as printed": (theta, scaled(printed)),
          "Σ log p": (theta, scaled(np.maximum(proper, np.quantile(proper, 0.1))))},
         "θ = p(heads)", "objective, scaled to [0, 1]", lines=True,

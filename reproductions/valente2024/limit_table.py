@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import Trajectory, flow
 from metastable.measures import Points, gaussian_points
 from metastable.observe import hull
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.limits import limit_geometry, polytope_residual
@@ -62,12 +62,12 @@ def limit_table(*, tokens: int, horizon: float) -> Finding:
         judge("V = −I: power of time with which tokens fall to the origin", "Theorem C.5, row 4",
               -0.5, power, absolute=0.02),
     ]  # fmt: skip
-    shapes = draw_lines(
+    shapes = plot_lines(
         {name: (x[:, 0], x[:, 1]) for name, x in last.items()},
         "first coordinate of z", "second coordinate of z",
         f"Where {tokens} rescaled tokens are at t = {horizon:g}.", size=(5.0, 4.0),
     )  # fmt: skip
-    approach = draw_lines(
+    approach = plot_lines(
         {
             "V = I": (runs["V = I"].times, polytope),
             "V paranormal": (runs["V paranormal"].times, mixed),
@@ -76,7 +76,7 @@ def limit_table(*, tokens: int, horizon: float) -> Finding:
         caption="How fast rescaled tokens reach the set of Theorems 3.1 and 5.1.",
         theory={"e^(−t)": (runs["V = I"].times, np.exp(-runs["V = I"].times))},
     )  # fmt: skip
-    fall = draw_lines(
+    fall = plot_lines(
         {"largest ‖x‖": (falling.times[-21:], size)}, "time t (SA clock)", "largest ‖x‖",
         "V = −I: all tokens fall to the origin.", log="xy",
         theory={"t^(−1/2)": (falling.times[-21:], size[0] * (falling.times[-21:] / 10) ** -0.5)},

@@ -9,7 +9,7 @@ from metastable.models.own.memory import gradient_norms, recall_curves
 from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.training import Recipe
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
-from metastable.report.recurrence import draw_gradients, draw_recall
+from metastable.report.figures.learning import plot_gradients, plot_recall
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -83,7 +83,7 @@ def long_dependencies(
               f"lstm {kept['lstm']:.1e}, gru {kept['gru']:.1e}"),
     ]  # fmt: skip
     figures = {
-        "recall": draw_recall(lags, curves, chance),
-        "gradients": draw_gradients(reach, norms),
+        "recall": plot_recall(lags, curves, chance),
+        "gradients": plot_gradients(reach, norms),
     }
     return Finding(found, figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -55,7 +55,7 @@ def lstm_cell(*, length: int, width: int, seed: int) -> Finding:
               0.0, errors[True, False], absolute=1e-12),
     ]  # fmt: skip
     place = np.arange(length)
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (place, gates[:, k]) for k, name in enumerate(("forget", "input", "output"))},
         "place", "mean opening of the gate", "Gates along random inputs; 1 is open.", lines=True,
     )  # fmt: skip

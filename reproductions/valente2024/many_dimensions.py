@@ -7,7 +7,7 @@ import numpy as np
 from metastable.core.numerics import jnp
 from metastable.core.verdict import judge
 from metastable.flows.ensemble import Gram, sample_ensemble
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.equiangular import equiangular_cosine
@@ -57,7 +57,7 @@ def many_dimensions(*, tokens: int, beta: float, dims: list[int], samples: int) 
     ]  # fmt: skip
     order = np.array(dims, float)
     figures = {
-        "deviation": draw_lines(
+        "deviation": plot_lines(
             {"typical largest deviation": (order, worst)},
             "dimension d",
             "deviation from γ_β",
@@ -71,7 +71,7 @@ def many_dimensions(*, tokens: int, beta: float, dims: list[int], samples: int) 
             },
             log="xy",
         ),
-        "in-time": draw_lines(
+        "in-time": plot_lines(
             curves, "time t (SA clock)", "deviation from γ_β", "Nine starts in ten stay below.",
             log="y", lines=True,
         ),

@@ -9,7 +9,7 @@ from metastable.fields import MultiHead, SelfAttention
 from metastable.geometry.sphere import project
 from metastable.measures import uniform
 from metastable.observe import attention
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -49,7 +49,7 @@ def many_heads(*, tokens: int, dim: int, beta: float, heads: int) -> Finding:
         judge("Concat(head_1, …, head_h)W^O against the sum over heads: largest error",
               "Figure 6, equation 12", 0.0, off, absolute=1e-12),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         [f"{h + 1}" for h in range(heads)], {"speed": sizes}, "head", "‖velocity of its part‖",
         f"What each of {heads} heads adds, {tokens} tokens, d = {dim}.",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import Merging, flow
 from metastable.measures import Points, uniform
 from metastable.observe import kernel_modes
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.pairs import merge_time
@@ -74,11 +74,11 @@ def metastable_state(
         ),
     ]  # fmt: skip
     figures = {
-        "counts": draw_lines(
+        "counts": plot_lines(
             {"seen": (run.times, counts)}, "time t (SA clock)", "clusters", lines=True,
             caption=f"Maxima of the potential, {tokens} tokens on the circle, β = {beta:g}.",
         ),
-        "lifetimes": draw_lines(
+        "lifetimes": plot_lines(
             {"runs": (betas, lives), "runs to the merger": (late, ends)}, "β",
             "lifetime (SA clock)", log="y",
             caption=f"Two clusters {angle:.2g} radians apart: time until they are one.",

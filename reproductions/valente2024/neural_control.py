@@ -6,8 +6,8 @@ import numpy as np
 
 from metastable.learn.control.steering import Plant, steer_tokens
 from metastable.learn.control.steering_experiment import random_tokens
-from metastable.report.plots import draw_lines
-from metastable.report.steering import draw_paths
+from metastable.report.figures.plain import plot_lines
+from metastable.report.figures.learning import plot_paths
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -46,7 +46,7 @@ def neural_control(
         found = steer_tokens(x, y, plant, steps=steps, progress=False)
         errors.append(float(found.errors.max()))
         switches.append(plant.switches)
-        figures = {"paths": draw_paths(found, x, y)}
+        figures = {"paths": plot_paths(found, x, y)}
     rows = [
         holds(f"largest distance from the target, {', '.join(map(str, tokens))} tokens",
               "equation 6, neural ODE; arXiv:2104.05278", max(errors) < 1e-3, "below 0.001",
@@ -63,7 +63,7 @@ def neural_control(
                   "fewer parameters than coordinates", stuck > 1e-2, "stays away", stuck)
         )  # fmt: skip
     if len(tokens) > 1:
-        figures["errors"] = draw_lines(
+        figures["errors"] = plot_lines(
             {"worst token": (tokens, np.maximum(errors, 1e-16))}, "tokens n",
             "distance from the target", f"Tokens of R^{dim}, {steps} steps of training.", log="y",
         )  # fmt: skip

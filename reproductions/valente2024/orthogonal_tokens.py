@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.equiangular import equiangular_cosine
@@ -55,7 +55,7 @@ def orthogonal_tokens(*, tokens: int, betas: list[float], horizon: float) -> Fin
             ("it solves the equation: largest error", clock),
         )
     ]  # fmt: skip
-    figure = draw_lines(
+    figure = plot_lines(
         measured, "time t (each in its own clock)", "cosine of every pair",
         f"{tokens} orthogonal tokens; dashed: the solution γ_β of the equation.",
         theory=expected, size=(5.4, 3.6),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.fields import Rescaled, SelfAttention
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.limits import limit_geometry
@@ -46,7 +46,7 @@ def other_matrices(*, tokens: int, dim: int, draws: int, horizon: float) -> Find
               np.mean(ranks) < dim, f"mean rank below {dim}", float(np.mean(ranks))),
     ]  # fmt: skip
     each = [[r for r, k in zip(ranks, kinds, strict=True) if k == name] for name in names]
-    figure = draw_bars(
+    figure = plot_bars(
         names,
         {"share of draws": [len(e) / draws for e in each],
          "mean rank of the tokens / d": [float(np.mean(e)) / dim for e in each]},

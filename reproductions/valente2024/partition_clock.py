@@ -10,7 +10,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, orthogonal, uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -75,7 +75,7 @@ def partition_clock(*, tokens: int, many: int, beta: float, horizon: float) -> F
             f"{100 * left:.1f} %",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {"USA read at s(t)": (run.times[::8], cosine(other.points)[::8])},
         "time (own clock)",
         "cosine of two tokens",

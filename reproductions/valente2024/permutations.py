@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, uniform
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -45,9 +45,9 @@ def permutations(*, tokens: int, dim: int, beta: float, horizon: float) -> Findi
         holds("a causal mask breaks it", "masked attention", gaps["causal"] > 1e-3, "differs",
               gaps["causal"]),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         list(gaps), {"largest difference": [max(gap, 1e-17) for gap in gaps.values()]},
         "attention", "‖f(πX) − πf(X)‖", f"{tokens} tokens, d = {dim}, β = {beta:g}.",
+        log=True,
     )  # fmt: skip
-    figure.axes[0].set_yscale("log")
     return Finding(rows, {"differences": figure})

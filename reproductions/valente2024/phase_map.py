@@ -7,7 +7,7 @@ import numpy as np
 from metastable.core.numerics import jnp
 from metastable.core.verdict import judge
 from metastable.flows.ensemble import Angles, Gram
-from metastable.report.plots import draw_image, draw_lines
+from metastable.report.figures.plain import plot_image, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.equiangular import phase_curve
@@ -50,7 +50,7 @@ def phase_map(*, tokens: int, dims: list[int], samples: int, betas: int, horizon
                 for b in levels
             ]
         )
-        figures[f"d{dim}"] = draw_image(
+        figures[f"d{dim}"] = plot_image(
             share, (0, horizon, levels[0], levels[-1]), "time t (SA clock)", "β",
             "P(⟨x₁,x₂⟩ ≥ 1 − δ)", f"d = {dim}: share of {samples} starts of {tokens} tokens.",
             curves={"Γ_∞": (curve[curve < horizon], levels[curve < horizon])},
@@ -68,7 +68,7 @@ def phase_map(*, tokens: int, dims: list[int], samples: int, betas: int, horizon
             ", ".join(f"{one:.2f}" for one in shifts),
         ),
     ]  # fmt: skip
-    figures["shift"] = draw_lines(
+    figures["shift"] = plot_lines(
         {"mean distance": (dims, shifts)}, "dimension d", "time", log="xy",
         caption="Mean distance of the half-way contour from Γ_∞ (SA clock).",
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.measures.starts import encoding
-from metastable.report.plots import draw_image, draw_lines
+from metastable.report.figures.plain import plot_image, plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -45,11 +45,11 @@ def positions(*, tokens: int, dim: int, base: float) -> Finding:
         judge("inner products depend on the distance alone: largest spread",
               "vaswani2017attention", 0.0, float(spread), absolute=1e-12),
     ]  # fmt: skip
-    image = draw_image(
+    image = plot_image(
         p, (-0.5, dim - 0.5, -0.5, tokens - 0.5), "coordinate", "position i", "p_i",
         f"Positions of {tokens} tokens in d = {dim}, M = {base:g}.",
     )  # fmt: skip
-    line = draw_lines(
+    line = plot_lines(
         {"⟨p_i, p_j⟩·2/d": (np.arange(tokens), products[0])}, "distance |i − j|", "similarity",
         "How alike two positions are.", lines=True,
     )  # fmt: skip

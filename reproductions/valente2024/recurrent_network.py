@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -53,7 +53,7 @@ def recurrent_network(*, length: int, width: int, seed: int) -> Finding:
               "Figure 9, right", 0.0, float(still[1:].max()), absolute=0.0),
     ]  # fmt: skip
     place = np.arange(length)
-    figure = draw_lines(
+    figure = plot_lines(
         {
             "recurrent": (place, np.maximum(moved, 1e-17)),
             "feed-forward": (place, np.maximum(still, 1e-17)),

@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import Points, uniform
 from metastable.observe import energy
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.configurations import (
@@ -67,15 +67,15 @@ def repulsive_configurations(*, cases: list[list[int]], starts: int, beta: float
               _energy_of(eight, beta) < least - 1e-6, f"below {least:.6f}",
               _energy_of(eight, beta)),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         names,
         {"best of the starts": [max(value, 1e-16) for value in excess]},
         "configuration",
         "relative excess of energy",
         f"V = −I from {starts} random starts, β = {beta:g}: distance from the exact least energy.",
         size=(5.4, 3.3),
+        log=True,
     )
-    figure.axes[0].set_yscale("log")
     return Finding(rows, {"excess": figure})
 
 

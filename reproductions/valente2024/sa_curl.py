@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.measures import Points, uniform
 from metastable.observe.linearization import linearize
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -82,7 +82,7 @@ def sa_curl(*, tokens: int, dim: int, betas: list[float], draws: int) -> Finding
             absolute=1e-6,
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {name: (betas, np.maximum(values.mean(axis=1), 1e-17)) for name, values in curls.items()},
         "β",
         "curl, relative",

@@ -9,7 +9,7 @@ from metastable.fields import SelfAttention
 from metastable.geometry.sphere import project
 from metastable.measures import uniform
 from metastable.observe import attention
-from metastable.report.plots import draw_image
+from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 
@@ -46,7 +46,7 @@ def self_attention(*, tokens: int, dim: int, beta: float) -> Finding:
         judge("its rows give the velocity: largest error", "equation 8", 0.0,
               float(np.abs(velocity - from_rows).max()), absolute=1e-12),
     ]  # fmt: skip
-    figure = draw_image(
+    figure = plot_image(
         right, (-0.5, tokens - 0.5, -0.5, tokens - 0.5), "token j", "token i", "attention A_ij",
         f"Attention of {tokens} random tokens, β = {beta:g}; each row is a probability.",
     )  # fmt: skip

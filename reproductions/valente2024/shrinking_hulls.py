@@ -8,8 +8,8 @@ import numpy as np
 
 from metastable.core.verdict import judge
 from metastable.observe import hull, hull_contains
+from metastable.report.figures.plain import plot_lines
 from metastable.report.figures.run import plot_hulls
-from metastable.report.plots import draw_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -45,7 +45,7 @@ def shrinking_hulls(*, tokens: int, dim: int, horizon: float, seeds: int) -> Fin
               min(v[1][-1] for v in volumes.values())),
     ]  # fmt: skip
     figures = {
-        "volumes": draw_lines(
+        "volumes": plot_lines(
             volumes, "time t", "volume of the hull", lines=True,
             caption=f"{tokens} tokens in R^{dim}, V = I: hulls of z = e^(−t)x.",
         ),

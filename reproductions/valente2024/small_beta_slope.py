@@ -8,7 +8,7 @@ from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import uniform
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -69,7 +69,7 @@ def small_beta_slope(*, tokens: int, dim: int, betas: list[float], horizon: floa
             f"{felt:.2f}",
         ),
     ]
-    figure = draw_lines(
+    figure = plot_lines(
         {
             "distance at t = 1": (betas, apart[:, at]),
             "largest distance": (betas, apart.max(axis=1)),

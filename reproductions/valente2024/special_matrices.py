@@ -6,7 +6,7 @@ import numpy as np
 
 from metastable.fields import SelfAttention
 from metastable.flows.ensemble import Tokens
-from metastable.report.plots import draw_image
+from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -47,7 +47,7 @@ def special_matrices(*, tokens: int, dim: int, samples: int, betas: int, horizon
             ]
         )  # fmt: skip
         short = name.split(" =")[0].replace(" ", "-").replace(",", "").lower()
-        figures[short] = draw_image(
+        figures[short] = plot_image(
             share, (0, horizon, levels[0], levels[-1]), "time t (SA clock)", "β",
             "P(⟨x₁,x₂⟩ ≥ 1 − δ)", f"{name}: {samples} starts of {tokens} tokens, d = {dim}.",
         )  # fmt: skip

@@ -10,7 +10,7 @@ from metastable.fields import SelfAttention
 from metastable.geometry.sphere import project
 from metastable.measures import Points, uniform
 from metastable.observe import energy
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -43,12 +43,12 @@ def unnormalised_gradient(*, tokens: int, dim: int, betas: list[float]) -> Findi
         holds("SA velocity is no such gradient", "remark after equation 34",
               min(differences["SA"]) > 0.01, "differs", min(differences["SA"])),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         [f"β = {beta:g}" for beta in betas],
         {name: [max(v, 1e-17) for v in series] for name, series in differences.items()},
         "inverse temperature",
         "relative difference",
         f"Velocity against n times the gradient of E_β, {tokens} tokens, d = {dim}.",
+        log=True,
     )
-    figure.axes[0].set_yscale("log")
     return Finding(rows, {"difference": figure})

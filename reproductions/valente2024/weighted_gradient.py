@@ -10,7 +10,7 @@ from metastable.fields import SelfAttention
 from metastable.geometry.sphere import project
 from metastable.measures import Points, uniform
 from metastable.observe import energy
-from metastable.report.plots import draw_bars
+from metastable.report.figures.plain import plot_bars
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 
@@ -51,12 +51,12 @@ def weighted_gradient(*, tokens: int, dim: int, betas: list[float]) -> Finding:
         holds("without the weights it is not proportional to the gradient", "equation 38",
               min(plain) > 0.01, "differs", min(plain)),
     ]  # fmt: skip
-    figure = draw_bars(
+    figure = plot_bars(
         [f"β = {beta:g}" for beta in betas],
         {"metric weighted by Z": [max(v, 1e-17) for v in worst], "plain metric": plain},
         "inverse temperature",
         "relative difference",
         f"SA velocity against the gradient of E_β, V = QᵀK symmetric, {tokens} tokens, d = {dim}.",
+        log=True,
     )
-    figure.axes[0].set_yscale("log")
     return Finding(rows, {"difference": figure})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from metastable.core.figure import Axis
 from metastable.measures import Points
 from metastable.observe import hemisphere
-from metastable.report.plots import draw_lines
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 from metastable.theory.hemisphere import wendel_probability
@@ -58,12 +59,11 @@ def wendel(*, sizes: list[list[int]], draws: int) -> Finding:
         )
     ]
     order = np.arange(len(sizes))
-    figure = draw_lines(
+    figure = plot_lines(
         {"random starts": (order, seen, error)},
-        "size (n, d)",
+        Axis("size (n, d)", places=order.tolist(), names=[f"({n}, {d})" for n, d in sizes]),
         "share in one hemisphere",
         f"Share of {draws} random starts that lie in one open hemisphere.",
         theory={"sum from k = 0": (order, proved), "as printed, from k = 1": (order, printed)},
     )
-    figure.axes[0].set_xticks(order, [f"({n}, {d})" for n, d in sizes])
     return Finding(rows, {"shares": figure})

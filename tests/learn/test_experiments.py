@@ -15,7 +15,7 @@ from metastable.core.checkpoint import Checkpoint
 from metastable.core.outcome import Outcome
 from metastable.learn import training
 from metastable.learn.curves import Curves
-from metastable.report.learning import draw_curves
+from metastable.report.figures.learning import plot_curves
 
 app = typer.Typer()
 app.command()(learn)
@@ -91,7 +91,8 @@ def test_refusals(words, told):
 
 def test_curves_leave_zeros_out_of_the_logarithmic_panel():
     y = np.array([1.0, 0.0, 0.01])
-    figure = draw_curves(Curves("step", "loss", {"a": (np.arange(3), y)}, {"level": 0.5}, "told"))
+    curves = Curves("step", "loss", {"a": (np.arange(3), y)}, {"level": 0.5}, "told")
+    figure = draw(plot_curves(curves))
     linear, log = figure.axes
     assert linear.get_lines()[0].get_ydata().tolist() == y.tolist()
     assert log.get_lines()[0].get_ydata().tolist() == [1.0, 0.01] and log.get_yscale() == "log"

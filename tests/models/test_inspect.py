@@ -13,7 +13,7 @@ from metastable.flows import Trajectory
 from metastable.models.inspection import inspect
 from metastable.models.prompts import Prompt
 from metastable.models.study import study
-from metastable.report.models import figures_of_inspection
+from metastable.report.pages.inspect import figures_of_inspection
 
 from .made import IDS, save_tiny
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from metastable.audit.evidence import examine, questions
-from metastable.report.audits import report_audit
-from metastable.report.elicited import matching
+from metastable.report.pages.audit import report_audit
+from metastable.report.pages.audit_items import matching
 from tests.audit.rows import make_rows
 
 COLUMNS = (

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from metastable.cli.gaussian import app
 from metastable.comparison.random_matrices import SETTINGS, Iteration, Track
 from metastable.core.outcome import Outcome
-from metastable.report.gaussians import draw_iteration
+from metastable.report.figures.gaussian import plot_iteration
 
 
 def call(*words):
@@ -39,7 +39,7 @@ def test_commands_answer_in_json_and_write_a_page(words, figures, tmp_path):
 def test_an_explosion_up_to_the_end_of_floating_point_is_drawn():
     spectra = tuple(np.array([1.0, 10.0**power]) for power in (0, 30, 90, 305))
     track = Track("exact", (0, 1, 2, 3), spectra, Outcome("done", "All layers."))
-    figure = draw_iteration(Iteration(SETTINGS["explosion"], 0, track, track, None))
+    figure = draw(plot_iteration(Iteration(SETTINGS["explosion"], 0, track, track, None)))
     figure.canvas.draw()
     ax = figure.axes[2]
     assert np.isfinite(ax.get_ylim()[1]) and ax.get_ylim()[1] > 1e305

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metastable.report.maps import figures_of_sweep, report_sweep
+from metastable.report.drawing import draw
+from metastable.report.figures.sweep import figures_of_sweep
+from metastable.report.pages.sweep import report_sweep
 from metastable.sweep import execute
 from metastable.sweep.spec import load_sweep
 from metastable.sweep.status import open_sweep
@@ -49,7 +51,7 @@ def test_the_curve_over_the_phase_diagram_is_the_published_one(tmp_path, invente
     sweep = load_sweep(EXPERIMENTS / "phase_circle.toml")
     execute.run_sweep(sweep, tmp_path / "s")
     figure = figures_of_sweep(open_sweep(tmp_path / "s"), sweep)["pair_probability"]
-    (line,) = figure.axes[0].lines
+    (line,) = draw(figure).axes[0].lines
     times, betas = line.get_xdata(), line.get_ydata()
     np.testing.assert_allclose(np.interp([1.0, 4.0], betas, times), [5.270, 6.954], atol=2e-3)
 

@@ -1,6 +1,7 @@
 import numpy as np
 
-from metastable.report.noise import draw_branches, draw_phases
+from metastable.report.drawing import draw
+from metastable.report.figures.noise import plot_branches, plot_phases
 from metastable.theory.branches import branch_in_kappa, phase_diagram
 
 
@@ -10,12 +11,11 @@ def styles(ax):
 
 def test_branches_are_dashed_up_to_the_fold():
     smooth, bent = (branch_in_kappa(b, 2, normalized=False, until=1.1) for b in (1.5, 5.0))
-    figure = draw_branches([smooth, bent])
+    figure = draw(plot_branches([smooth, bent]))
     alignment, energy = figure.axes
     uniform = ["-", "--"]
     assert styles(alignment) == styles(energy) == ["-", "--", "-", *uniform]
-    dashed = alignment.lines[2]
-    assert dashed.get_linestyle() == "--"
+    dashed = next(line for line in alignment.lines if line.get_linestyle() == "--")
     # The dashed piece ends next to the fold, where κ is smallest.
     assert np.isclose(min(dashed.get_xdata()), bent.turns[0][1] / bent.kappas[0], rtol=2e-3)
     assert [text.get_text() for text in alignment.get_legend().get_texts()] == ["1.5", "5"]
@@ -27,9 +27,9 @@ def test_phases_have_a_panel_for_each_table():
         "USA": phase_diagram([1.0, 3.0, 5.0], 2, normalized=False),
         "SA": phase_diagram([1.0, 3.0, 5.0], 2),
     }
-    figure = draw_phases(tables)
+    figure = draw(plot_phases(tables))
     assert [ax.get_title() for ax in figure.axes] == ["USA", "SA"]
     assert len(figure.axes[0].lines) == 3 and len(figure.axes[1].lines) == 1
     assert all(ax.get_xlabel() == "β" for ax in figure.axes)
     assert "hysteresis" in figure.get_label()
-    assert len(draw_phases({"one": tables["SA"]}).axes) == 1
+    assert len(draw(plot_phases({"one": tables["SA"]})).axes) == 1

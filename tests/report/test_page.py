@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from metastable.core.verdict import Verdict
 from metastable.report import (
     Facts,
     Listing,
@@ -16,6 +17,7 @@ from metastable.report import (
     rows_table,
     write_page,
 )
+from metastable.report.page import page as page_of_result
 from metastable.report.page import show
 from tests.report import made
 
@@ -144,3 +146,30 @@ def test_writing_again_replaces_the_page(tmp_path):
 )
 def test_cells(value, text):
     assert show(value) == text
+
+
+def test_a_result_has_one_page(tmp_path):
+    """The answer, verdicts, facts; figures no section shows, sections, provenance; drawn once."""
+    figures = {"a": plot_rank(made.circle()), "b": plot_rank(made.sphere())}
+    verdicts = [Verdict("grows", "geshkovski2023emergence", 1.0, 1.0, "1 %", "agree")]
+    path = page_of_result(
+        tmp_path / "report.html",
+        "A run",
+        sentence="It grows.",
+        verdicts=verdicts,
+        facts={"tokens": 3},
+        figures=figures,
+        sections=[Section("Shape", [Picture(figures["b"])]), Section("Nothing", [])],
+        provenance={"spec.toml": "beta = 9.0"},
+    )
+    text = path.read_text(encoding="utf-8")
+    Reader(text)
+    wanted = ["It grows.", "Verdicts: 1 agree", "tokens", ">Figures</h2>", ">Shape</h2>"]
+    places = [text.index(word) for word in [*wanted, ">Provenance</h2>", "beta = 9.0"]]
+    assert places == sorted(places) and "Nothing" not in text
+    assert text.count("</svg>") == 2 and "<style>svg" not in text
+    assert {p.name for p in (tmp_path / "figures").iterdir()} == {
+        "a.svg", "a.png", "b.svg", "b.png",
+    }  # fmt: skip
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))

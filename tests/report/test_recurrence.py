@@ -1,13 +1,14 @@
 import numpy as np
 
-from metastable.report.recurrence import draw_gradients, draw_recall
+from metastable.report.drawing import draw
+from metastable.report.figures.learning import plot_gradients, plot_recall
 
 LAGS = [4, 8, 16]
 CURVES = {"transformer": np.array([1.0, 1.0, 0.99]), "rnn": np.array([1.0, 0.4, 1e-9])}
 
 
 def test_recall_shows_each_family_and_chance():
-    figure = draw_recall(LAGS, CURVES, 0.125)
+    figure = draw(plot_recall(LAGS, CURVES, 0.125))
     (ax,) = figure.axes
     drawn = {line.get_label(): line for line in ax.lines}
     for name, values in CURVES.items():
@@ -18,7 +19,7 @@ def test_recall_shows_each_family_and_chance():
 
 
 def test_gradients_are_on_a_logarithmic_axis():
-    figure = draw_gradients(LAGS, CURVES)
+    figure = draw(plot_gradients(LAGS, CURVES))
     (ax,) = figure.axes
     assert ax.get_yscale() == "log"
     assert {"transformer", "rnn"} <= {line.get_label() for line in ax.lines}

@@ -63,7 +63,7 @@ def test_one_page_for_several_runs(folder, tmp_path):
 
 
 def test_long_listings_are_cut(folder, monkeypatch):
-    monkeypatch.setattr("metastable.report.runs.LONGEST_LISTING", 40)
+    monkeypatch.setattr("metastable.report.page.LONGEST_LISTING", 40)
     text = report_run(folder).read_text(encoding="utf-8")
     assert "seed = 0" not in text
     rest = (folder / "spec.toml").read_text()[40:]

@@ -15,12 +15,12 @@ from reproductions.valente2024 import wendel
 
 def found(*, sizes, draws):
     """A quick stand-in for the work of an entry."""
-    from metastable.report.plots import draw_bars, draw_lines
+    from metastable.report.figures.plain import plot_bars, plot_lines
 
-    figure = draw_lines(
+    figure = plot_lines(
         {"a": ([1, 2], [1.0, 2.0], [0.1, 0.1])}, "n", "share", "A <caption> & more."
     )
-    other = draw_bars(["one", "two"], {"a": [1, 2], "b": [2, 1]}, "size", "count", "Bars.")
+    other = plot_bars(["one", "two"], {"a": [1, 2], "b": [2, 1]}, "size", "count", "Bars.")
     rows = [
         judge("a", "b", 1.0, 2.0, absolute=0.1),
         judge("c", "d", 1.0, float(draws > 0), absolute=0),

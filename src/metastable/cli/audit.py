@@ -144,14 +144,14 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write the HTML page and figures of finished audits from their files."""
-    from metastable.report.audits import report_audit
+    from metastable.report.pages.audit import report_audit
 
     page = report_audit(folder)
     _tell({"page": str(page), "unchecked": tell_unchecked(folder)}, as_json, [str(page)])
 
 
 def _report(folder: Path) -> None:
-    from metastable.report.audits import report_audit
+    from metastable.report.pages.audit import report_audit
 
     report_audit(folder)
 

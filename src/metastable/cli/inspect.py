@@ -109,13 +109,13 @@ def inspect(
         dtype=dtype,
     )
     if out is not None:
-        from metastable.report.models import report_inspection
+        from metastable.report.pages.inspect import report_inspection
 
         report_inspection(found, out)
     if as_json:
         print(json.dumps(found.to_dict(None if out is None else str(out))))
     else:
-        from metastable.report.models import print_inspection
+        from metastable.report.pages.inspect import print_inspection
 
         print_inspection(found, out)
     if found.run.outcome.name == "interrupted":

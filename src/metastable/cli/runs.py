@@ -134,15 +134,15 @@ def report(
 ) -> None:
     """Write the HTML page and figures of a run, a sweep or an audit into its folder."""
     if (folder / "zarr.json").is_file():
-        from metastable.report.maps import report_sweep
+        from metastable.report.pages.sweep import report_sweep
 
         page = report_sweep(folder)
     elif any((folder / name).is_file() for name in ("items.csv", "runs.json", "null.json")):
-        from metastable.report.audits import report_audit
+        from metastable.report.pages.audit import report_audit
 
         page = report_audit(folder)
     else:
-        from metastable.report.judged import report_folders
+        from metastable.report.pages.run import report_folders
 
         page = report_folders([folder], folder / "report.html")
     note = None if (folder / "zarr.json").is_file() else tell_unchecked(folder)

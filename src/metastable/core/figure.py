@@ -40,7 +40,8 @@ class Axis:
 
     - `scale`: "linear", "log", "log2" or "symlog" (linear up to 1).
     - `limits`: both ends; an end that is None follows the data.
-    - `ticks`: "" (chosen), "pi" (multiples of π/2), "integer" (whole numbers), or `places`.
+    - `ticks`: "" (chosen), "pi" (multiples of π/2), "integer" (whole numbers), "none"; or
+      `places`, which may have `names`.
     """
 
     label: str = ""
@@ -50,6 +51,7 @@ class Axis:
     limits: tuple[float | None, float | None] = (None, None)
     ticks: str = ""
     places: Sequence[float] = ()
+    names: Sequence[str] = ()
 
     @property
     def text(self) -> str:
@@ -78,11 +80,13 @@ class Series:
 
     - `error`: half the height of error bars, or (2, n) below and above.
     - `band`: a shaded region, (2, n) low and high.
-    - `role`: "observed", "theory" (dashed) or "control" (grey).
-    - `style`: "line", "points", "both" (points joined by a line), or "steps".
-    - `group`: the number of its color; None takes the next one.
-    - `shade`: its place in [0, 1] on the color scale of time, instead of a group.
+    - `role`: "observed", "theory" (dashed) or "control" (gray).
+    - `style`: "line", "points", "both" (points joined by a line), "steps", or "band" alone.
+    - `group`: the number of its color, −1 for gray; None takes the next one.
+    - `shade`: its place in [0, 1] on the color `scale`, "time" or "beta", instead of a group.
     - `sizes`: areas of its points, where they differ.
+    - `marker`: "circle", "ring", "square", "diamond", "triangle" or "cross"; `dash`: "solid",
+      "dashed", "dotted", "dashdot", or "" for that of its role; `width` of the line.
     """
 
     label: str
@@ -94,7 +98,11 @@ class Series:
     style: str = "line"
     group: int | None = None
     shade: float | None = None
+    scale: str = "time"
     sizes: Any = None
+    marker: str = "circle"
+    dash: str = ""
+    width: float = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +156,7 @@ class Lines(Figure):
 
 @dataclasses.dataclass(frozen=True)
 class Bars(Figure):
-    """Groups of bars side by side: a bar of each series at each place."""
+    """Groups of bars side by side, one of each series at each place; `levels` as in `Lines`."""
 
     kind: ClassVar[str] = "bars"
     places: Sequence[str]
@@ -156,6 +164,7 @@ class Bars(Figure):
     x: Axis
     y: Axis
     errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
     caption: str = ""
     title: str = ""
     size: tuple[float, float] | None = None
@@ -163,7 +172,10 @@ class Bars(Figure):
 
 @dataclasses.dataclass(frozen=True)
 class Histogram(Figure):
-    """Densities: `bins` are edges (k+1,) and heights (k,) by name, `laws` are theory's curves."""
+    """Densities: `bins` are edges (k+1,) and heights (k,) by name, `laws` are theory's curves.
+
+    `group` is the number of the first color, −1 for gray.
+    """
 
     kind: ClassVar[str] = "histogram"
     bins: Mapping[str, tuple[Any, Any]]
@@ -171,6 +183,7 @@ class Histogram(Figure):
     y: Axis = Axis("density")
     laws: Sequence[Series] = ()
     note: str = ""
+    group: int = 0
     caption: str = ""
     title: str = ""
     size: tuple[float, float] | None = None
@@ -190,8 +203,9 @@ class Map(Figure):
     """One number over two axes: `values` (rows, columns), NaN left blank; `lines` lie over it.
 
     `x_edges` and `y_edges` are the borders of the cells, or their centres (one fewer).
-    `palette`: "sequential", "density" (transparent where empty) or "gray". `shading`: "cells" or
-    "smooth" (values at centres, interpolated).
+    `palette`: "sequential", "diverging", "density" (transparent where empty) or "gray".
+    `shading`: "cells", or "smooth" (values at centres, interpolated). `notes` are short texts
+    (x, y, text) at a place.
     """
 
     kind: ClassVar[str] = "map"
@@ -202,6 +216,7 @@ class Map(Figure):
     y_edges: Any
     values: Any
     lines: Sequence[Series] = ()
+    notes: Sequence[tuple[float, float, str]] = ()
     palette: str = "sequential"
     shading: str = "cells"
     caption: str = ""

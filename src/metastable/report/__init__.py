@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from metastable.report.figures.density import plot_amplitudes as plot_amplitudes
     from metastable.report.figures.density import plot_density as plot_density
     from metastable.report.figures.density import plot_maps as plot_maps
+    from metastable.report.figures.films import film_in_space as film_in_space
+    from metastable.report.figures.films import film_on_sphere as film_on_sphere
     from metastable.report.figures.gaussian import plot_moments as plot_moments
-    from metastable.report.figures.run import film_in_space as film_in_space
-    from metastable.report.figures.run import film_on_sphere as film_on_sphere
+    from metastable.report.figures.learning import film_frames as film_frames
+    from metastable.report.figures.learning import plot_curves as plot_curves
+    from metastable.report.figures.learning import plot_frames as plot_frames
+    from metastable.report.figures.learning import plot_gradients as plot_gradients
+    from metastable.report.figures.learning import plot_recall as plot_recall
+    from metastable.report.figures.noise import plot_branches as plot_branches
+    from metastable.report.figures.noise import plot_phases as plot_phases
+    from metastable.report.figures.plain import plot_bars as plot_bars
+    from metastable.report.figures.plain import plot_histograms as plot_histograms
+    from metastable.report.figures.plain import plot_image as plot_image
+    from metastable.report.figures.plain import plot_lines as plot_lines
     from metastable.report.figures.run import plot_angles as plot_angles
     from metastable.report.figures.run import plot_clusters as plot_clusters
     from metastable.report.figures.run import plot_energy as plot_energy
@@ -24,8 +35,6 @@ if TYPE_CHECKING:
     from metastable.report.figures.run import plot_rank as plot_rank
     from metastable.report.figures.run import plot_similarity as plot_similarity
     from metastable.report.figures.run import plot_strip as plot_strip
-    from metastable.report.noise import draw_branches as draw_branches
-    from metastable.report.noise import draw_phases as draw_phases
     from metastable.report.page import Facts as Facts
     from metastable.report.page import Listing as Listing
     from metastable.report.page import Noted as Noted
@@ -34,10 +43,9 @@ if TYPE_CHECKING:
     from metastable.report.page import Table as Table
     from metastable.report.page import rows_table as rows_table
     from metastable.report.page import write_page as write_page
-    from metastable.report.recurrence import draw_gradients as draw_gradients
-    from metastable.report.recurrence import draw_recall as draw_recall
-    from metastable.report.runs import report_run as report_run
-    from metastable.report.runs import report_runs as report_runs
+    from metastable.report.pages.run import report_folders as report_folders
+    from metastable.report.pages.run import report_run as report_run
+    from metastable.report.pages.run import report_runs as report_runs
     from metastable.report.svg import save_figure as save_figure
 
 # Imported on first use: the terminal's text must not wait for matplotlib.
@@ -45,15 +53,17 @@ _HOMES = {
     "drawing": "draw write_film",
     "figures": "figures_of",
     "figures.density": "plot_amplitudes plot_density plot_maps",
+    "figures.films": "film_in_space film_on_sphere",
     "figures.gaussian": "plot_moments",
+    "figures.learning": "film_frames plot_curves plot_frames plot_gradients plot_recall",
+    "figures.noise": "plot_branches plot_phases",
+    "figures.plain": "plot_bars plot_histograms plot_image plot_lines",
     "figures.run": (
-        "film_in_space film_on_sphere plot_angles plot_clusters plot_energy plot_hulls "
+        "plot_angles plot_clusters plot_energy plot_hulls "
         "plot_line plot_rank plot_similarity plot_strip"
     ),
-    "noise": "draw_branches draw_phases",
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
-    "recurrence": "draw_gradients draw_recall",
-    "runs": "report_run report_runs",
+    "pages.run": "report_folders report_run report_runs",
     "svg": "save_figure",
 }
 __getattr__, __dir__, _names = lazy("metastable.report", _HOMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    MaxNLocator,
-    MultipleLocator,
-    NullFormatter,
-    NullLocator,
-    ScalarFormatter,
-)
 
 from metastable.core.figure import (
-    Axis,
     Bars,
     Cloud,
     Custom,
@@ -39,24 +29,28 @@ from metastable.core.figure import (
 )
 from metastable.report.clouds import draw_cloud
 from metastable.report.style import (
+    BETA,
     CATEGORIES,
     DENSITY,
     INK,
     OTHER,
     TIME,
     category_colors,
-    ink_axis,
+    color_bar,
     legend,
     new_figure,
     paper_style,
+    set_axis,
 )
 
 __all__ = ["draw", "write_film"]
 
 SIZE = (4.6, 3.1)  # inches
 DASHES = ("--", ":", "-.")
-PALETTES = {"sequential": TIME, "density": DENSITY, "gray": "gray"}
-MANY = 5  # names on one picture; with more they stand under it
+DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
+MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "v", "cross": "x", "ring": "o"}
+PALETTES = {"sequential": TIME, "diverging": "PuOr", "density": DENSITY, "gray": "gray"}
+SCALES = {"time": TIME, "beta": BETA}
 
 
 def draw(
@@ -143,7 +137,7 @@ def _draw_grid(figure: Panels | Strip, size: tuple[float, float] | None) -> Pict
         if shared and k < len(parts) - columns:
             ax.set_xlabel("")
     if isinstance(figure, Strip) and isinstance(parts[0], Map):
-        _bar(picture, meshes[-1], list(flat[: len(parts)]), parts[0].value)
+        color_bar(picture, meshes[-1], list(flat[: len(parts)]), parts[0].value)
     if shared:
         handles: dict[str, Any] = {}
         for ax in flat[: len(parts)]:
@@ -151,45 +145,51 @@ def _draw_grid(figure: Panels | Strip, size: tuple[float, float] | None) -> Pict
                 handles.setdefault(label, handle)
         if handles:
             where = {"loc": "outside lower center", "ncols": min(len(handles), 4)}
-            picture.legend(
-                handles.values(),
-                handles.keys(),
-                frameon=False,
-                labelcolor=INK,
-                fontsize=8.5,
-                **where,
-            )
+            style: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": 8.5}
+            picture.legend(handles.values(), handles.keys(), **style, **where)
     return picture
 
 
 def _draw_lines(figure: Lines, ax: Axes) -> None:
-    named = [s for s in figure.series if s.label]
     theory = [s for s in figure.series if s.role == "theory"]
-    observed = [s for s in figure.series if s.role != "theory"]
-    paired = len(theory) == len(observed) > 1
+    paired = len(theory) == len(figure.series) - len(theory) > 1
     if figure.paths is not None:
         _draw_paths(ax, figure.paths)
-    for k, series in enumerate(observed):
-        _draw_series(ax, series, _color(series, k), "-")
-    for k, series in enumerate(theory):
-        color = _color(series, k) if paired or series.group is not None else INK
-        _draw_series(ax, series, color, "--" if paired else DASHES[k % len(DASHES)])
-    for k, (name, level) in enumerate(figure.levels.items()):
-        ax.axhline(level, color=INK, lw=0.9, ls=DASHES[(k + 1) % 3], label=name)
-    for k, (name, place) in enumerate(figure.marks.items()):
-        ax.axvline(place, color=INK, lw=0.9, ls=DASHES[(k + 1) % 3], label=name)
+    counts = {True: 0, False: 0}
+    for series in figure.series:
+        expected = series.role == "theory"
+        k = counts[expected]
+        counts[expected] += 1
+        own = series.group is not None or series.shade is not None
+        color = _color(series, k) if own or paired or not expected else INK
+        dash = "-" if not expected else "--" if own or paired else DASHES[k % len(DASHES)]
+        _draw_series(ax, series, color, DASH.get(series.dash, dash))
+    names = [series.label for series in figure.series if series.label]
+    names += _draw_levels(figure.levels, ax.axhline) + _draw_levels(figure.marks, ax.axvline)
     for x, y, text in figure.notes:
         ax.annotate(text, (x, y), (2, 2), textcoords="offset points", fontsize=8.5, color=INK)
-    xs, ys = [s.x for s in figure.series], [s.y for s in figure.series]
+    xs, ys = [list(figure.marks.values())], [list(figure.levels.values())]
+    for series in figure.series:
+        xs.append(series.x)
+        ys += [series.y, *([] if series.band is None else [series.band])]
+        if series.error is not None:
+            half = np.atleast_2d(np.asarray(series.error, float))
+            ys.append(np.asarray(series.y, float) + half[-1])
     if figure.paths is not None:
         xs, ys = [*xs, figure.paths.x], [*ys, figure.paths.values]
-    _set_axes(ax, figure.x, figure.y, xs, ys)
+    set_axis(ax, "x", figure.x, xs)
+    set_axis(ax, "y", figure.y, ys)
     if figure.equal:
         ax.set_aspect("equal", adjustable="datalim")
     ax.set_title(figure.title)
-    count = len(named) + len(figure.levels) + len(figure.marks)
-    if figure.legend and (count > 1 or (count == 1 and len(figure.series) > 1)):
-        _legend(ax, count, figure.names)
+    if figure.legend and (len(names) > 1 or (names and len(figure.series) > 1)):
+        legend(ax, names, figure.names)
+
+
+def _draw_levels(levels: Mapping[str, float], draw_level: Any) -> list[str]:
+    for k, (name, level) in enumerate(levels.items()):
+        draw_level(level, color=INK, lw=0.9, ls=DASHES[(k + 1) % 3], label=name)
+    return [name for name in levels if name]
 
 
 def _draw_paths(ax: Axes, paths: Paths) -> None:
@@ -205,28 +205,37 @@ def _draw_paths(ax: Axes, paths: Paths) -> None:
 
 def _draw_series(ax: Axes, series: Series, color: Any, dash: str) -> None:
     x, y = np.asarray(series.x), np.asarray(series.y, float)
-    if series.band is not None:
-        low, high = np.asarray(series.band, float)
-        ax.fill_between(x, low, high, color=color, alpha=0.18, lw=0)
     label = series.label or None
+    if series.band is not None:
+        alone = series.style == "band"
+        low, high = np.asarray(series.band, float)
+        filled: dict[str, Any] = {"alpha": 0.28, "label": label} if alone else {"alpha": 0.18}
+        ax.fill_between(x, low, high, color=color, lw=0, **filled)
+        if alone:
+            return
     if series.sizes is not None:
-        ax.scatter(x, y, np.asarray(series.sizes), color, lw=0, label=label, rasterized=True)
+        ax.scatter(
+            x, y, np.asarray(series.sizes), color=[color], lw=0, label=label, rasterized=True
+        )
         return
     if series.style == "steps":
-        ax.step(x, y, where="post", color=color, lw=1.6, ls=dash, label=label)
+        ax.step(x, y, where="post", color=color, lw=series.width, ls=dash, label=label)
         return
     line = dash if series.style in ("line", "both") else "none"
-    marker = "o" if series.style in ("points", "both") else ""
-    shape: dict[str, Any] = {"ls": line, "marker": marker, "ms": 3.5, "mew": 0, "lw": 1.5}
-    if series.role == "theory":
-        shape["lw"] = 1.2
+    marker = MARKERS[series.marker] if series.style in ("points", "both") else ""
+    shape: dict[str, Any] = {"ls": line, "marker": marker, "lw": series.width}
+    shape["ms"] = 2.0 + series.width
+    shape["mew"] = 1.4 if series.marker in ("cross", "ring") else 0
+    if series.marker != "circle":
+        shape["ms"] = 9 if series.marker == "ring" else 3.5 + series.width
+    if series.marker == "ring":
+        shape["mfc"] = "none"
     many = x.size > 3000
     if series.error is None:
         ax.plot(x, y, color=color, label=label, rasterized=many, **shape)
     else:
-        ax.errorbar(
-            x, y, np.asarray(series.error, float), color=color, label=label, capsize=2, **shape
-        )
+        error = np.asarray(series.error, float)
+        ax.errorbar(x, y, error, color=color, label=label, capsize=2, **shape)
 
 
 def _draw_bars(figure: Bars, ax: Axes) -> None:
@@ -243,40 +252,45 @@ def _draw_bars(figure: Bars, ax: Axes) -> None:
             label=name,
             error_kw={"ecolor": INK, "lw": 1, "capsize": 2},
         )
-    _set_axes(ax, figure.x, figure.y, [], [])
+    names = [name for name in figure.heights if name] + _draw_levels(figure.levels, ax.axhline)
+    set_axis(ax, "x", figure.x, [])
+    set_axis(ax, "y", figure.y, [])
     ax.set_xticks(at, [str(place) for place in figure.places])
     if sum(len(str(place)) for place in figure.places) > 42:
         ax.tick_params(axis="x", rotation=30)
         for text in ax.get_xticklabels():
             text.set_horizontalalignment("right")
-    if len(figure.heights) > 1:
-        ax.margins(y=0.08 * (len(figure.heights) + 1))  # room for the names
-        _legend(ax, len(figure.heights))
+    if len(names) > 1:
+        if figure.y.limits == (None, None):
+            ax.margins(y=0.1 * (len(names) + 1))  # room for the names
+        legend(ax, names)
     ax.set_title(figure.title)
 
 
 def _draw_histogram(figure: Histogram, ax: Axes) -> None:
-    top = 0.0
+    top, heavy = 0.0, 0.0
     for k, (name, (edges, heights)) in enumerate(figure.bins.items()):
-        color = CATEGORIES[k % len(CATEGORIES)]
-        heights = np.asarray(heights, float)
-        ax.stairs(
-            heights, np.asarray(edges), fill=True, color=color, alpha=0.55, label=name or None
-        )
+        color = OTHER if figure.group < 0 else CATEGORIES[(figure.group + k) % len(CATEGORIES)]
+        heights, label = np.asarray(heights, float), name or None
+        ax.stairs(heights, np.asarray(edges), fill=True, color=color, alpha=0.55, label=label)
         top = max(top, float(heights.max(initial=0.0)))
+        heavy += heights[: heights.size // 2].sum() - heights[-(heights.size // 2) :].sum()
     for k, law in enumerate(figure.laws):
-        ax.plot(
-            np.asarray(law.x), np.asarray(law.y), DASHES[k % 3], lw=1.3, color=INK, label=law.label
-        )
+        color = INK if law.group is None else _color(law, k)
+        dash = DASH.get(law.dash, DASHES[k % 3])
+        ax.plot(np.asarray(law.x), np.asarray(law.y), dash, lw=1.3, color=color, label=law.label)
     if figure.y.limits == (None, None) and top > 0:
         ax.set_ylim(0, 1.25 * top)  # a law may rise without bound at an edge
-    if figure.note:
-        ax.text(0.04, 0.96, figure.note, transform=ax.transAxes, va="top", fontsize=7.5, color=INK)
-    _set_axes(ax, figure.x, figure.y, [e for e, _ in figure.bins.values()], [])
+    if figure.note:  # on the side where there is more room
+        place, side = (0.96, "right") if heavy > 0 else (0.04, "left")
+        style: dict[str, Any] = {"ha": side, "va": "top", "fontsize": 7.5, "color": INK}
+        ax.text(place, 0.96, figure.note, transform=ax.transAxes, **style)
+    set_axis(ax, "x", figure.x, [e for e, _ in figure.bins.values()])
+    set_axis(ax, "y", figure.y, [])
     ax.set_title(figure.title)
-    named = [name for name in figure.bins if name] + [law.label for law in figure.laws if law.label]
-    if len(named) > 1:
-        _legend(ax, len(named))
+    names = [name for name in figure.bins if name] + [law.label for law in figure.laws if law.label]
+    if len(names) > 1:
+        legend(ax, names)
 
 
 def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
@@ -308,18 +322,26 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
         _draw_series(ax, series, INK, "-")
     for k, series in enumerate(s for s in figure.lines if s.role == "theory"):
         _draw_series(ax, series, CATEGORIES[5], ("-", *DASHES)[k % 4])
-    _set_axes(ax, figure.x, figure.y, [], [])
+    for x, y, text in figure.notes:
+        ax.text(x, y, text, ha="center", va="center", fontsize=7, color=INK)
+    set_axis(ax, "x", figure.x, [])
+    set_axis(ax, "y", figure.y, [])
     if figure.x.limits == (None, None):
         ax.set_xlim(*limits[0])
     if figure.y.limits == (None, None):
         ax.set_ylim(*limits[1])
     if figure.equal:
         ax.set_aspect("equal")
-    ax.set_title(figure.title)
-    if any(s.label for s in figure.lines):
-        legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    if figure.palette == "gray":  # pictures, which need no frame
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+    names = [series.label for series in figure.lines if series.label]
+    ax.set_title(figure.title, pad=6 + 15 * -(-len(names) // 2))
+    if names:
+        shown: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
+        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, columnspacing=1.0, **shown)
     if bar and figure.bar:
-        _bar(ax.get_figure(), mesh, [ax], figure.value)
+        color_bar(ax.get_figure(), mesh, [ax], figure.value)
     return mesh
 
 
@@ -330,77 +352,11 @@ def _draw_cloud(figure: Cloud, ax: Axes) -> None:
 
 def _color(series: Series, k: int) -> Any:
     if series.shade is not None:
-        return TIME(series.shade)
+        return SCALES[series.scale](series.shade)
     if series.role == "control":
         return OTHER
     group = k if series.group is None else series.group
     return OTHER if group < 0 else CATEGORIES[group % len(CATEGORIES)]
-
-
-def _set_axes(ax: Axes, x: Axis, y: Axis, xs: Sequence[Any], ys: Sequence[Any]) -> None:
-    for axis, side, values in ((x, "x", xs), (y, "y", ys)):
-        own = ax.xaxis if side == "x" else ax.yaxis
-        own.set_label_text(axis.text)
-        if axis.scale == "log2":
-            getattr(ax, f"set_{side}scale")("log", base=2)
-            own.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        elif axis.scale == "symlog":
-            getattr(ax, f"set_{side}scale")("symlog", linthresh=1, linscale=0.4)
-        elif axis.scale != "linear":
-            getattr(ax, f"set_{side}scale")(axis.scale)
-        if axis.scale in ("log", "log2"):
-            _leave_out_zero(ax, side, values)
-        if axis.ticks == "pi":
-            own.set_major_locator(MultipleLocator(np.pi / 2))
-            own.set_major_formatter(FuncFormatter(_multiple_of_pi))
-        elif axis.ticks == "integer":
-            if axis.scale == "linear":
-                own.set_major_locator(MaxNLocator(integer=True))
-            else:
-                own.set_major_formatter(ScalarFormatter())
-                own.set_minor_formatter(NullFormatter())
-        if len(axis.places):
-            own.set_major_locator(FixedLocator(list(axis.places)))
-            own.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-            own.set_minor_locator(NullLocator())
-        low, high = axis.limits
-        if low is not None or high is not None:
-            getattr(ax, f"set_{side}lim")(low, high)
-
-
-def _leave_out_zero(ax: Axes, side: str, values: Sequence[Any]) -> None:
-    """On a logarithmic axis the limits follow what can be shown, with a little air."""
-    parts = [np.ravel(np.asarray(v, float)) for v in values]
-    seen = np.concatenate(parts) if parts else np.empty(0)
-    seen = seen[np.isfinite(seen) & (seen > 0)]
-    if seen.size and seen.max() > seen.min():
-        air = (seen.max() / seen.min()) ** 0.02
-        getattr(ax, f"set_{side}lim")(seen.min() / air, seen.max() * air)
-
-
-def _legend(ax: Axes, count: int, title: str = "") -> None:
-    where: dict[str, Any] = {"loc": "best"}
-    if count > MANY:
-        where = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    legend(ax, title=title or None, **where)
-
-
-def _bar(picture: Any, mesh: Any, axes: list[Axes], value: Axis) -> None:
-    bar = picture.colorbar(mesh, ax=axes, label=value.text, shrink=0.9)
-    bar.outline.set_visible(False)
-    bar.ax.set_facecolor("none")
-    ink_axis(bar.ax)
-
-
-def _multiple_of_pi(value: float, _: object = None) -> str:
-    halves = round(value / (np.pi / 2))
-    sign, size = "−" if halves < 0 else "", abs(halves)
-    if size == 0:
-        return "0"
-    whole, half = divmod(size, 2)
-    if not half:
-        return f"{sign}{'' if whole == 1 else whole}π"
-    return f"{sign}{'' if size == 1 else size}π/2"
 
 
 _DRAW: Mapping[type, Callable[..., Any]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-import re
+import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -16,7 +17,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from metastable import __version__
-from metastable.report.svg import inline_svg
+from metastable.comparison.citations import readable
+from metastable.core.figure import Figure
+from metastable.core.progress import Bar
+from metastable.core.verdict import Verdict
+from metastable.report.svg import inline_svg, save_figure, stored_svg
 
 __all__ = [
     "Block",
@@ -28,10 +33,16 @@ __all__ = [
     "Section",
     "Stored",
     "Table",
+    "count_verdicts",
+    "listing",
+    "page",
     "rows_table",
+    "save_figures",
+    "verdict_table",
     "write_page",
 ]
 
+LONGEST_LISTING = 50_000  # characters
 VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
 
 
@@ -49,7 +60,7 @@ class Noted:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns. Cells of a column named "verdict" are coloured by their value."""
+    """Rows under named columns. Cells of a column named "verdict" are colored by their value."""
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
@@ -79,14 +90,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, as data or drawn; its caption stands under it."""
+    """A figure; its caption stands under it."""
 
     kind: ClassVar[str] = "picture"
-    figure: Any
+    figure: Figure
 
     @property
     def caption(self) -> str:
-        return str(getattr(self.figure, "caption", None) or self.figure.get_label())
+        return self.figure.caption
 
 
 @dataclass(frozen=True)
@@ -99,12 +110,6 @@ class Stored:
     kind: ClassVar[str] = "stored"
     file: Path
     caption: str
-
-    @property
-    def svg(self) -> Markup:
-        # The style element makes the file follow the reader's theme; the page sees to that itself.
-        text = self.file.read_text(encoding="utf-8")
-        return Markup(re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
 
 
 @dataclass(frozen=True)
@@ -152,12 +157,98 @@ def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
     return Table(columns, [[row.get(key) for key in columns] for row in rows], caption)
 
 
+def verdict_table(
+    rows: Iterable[Verdict | Mapping[str, Any]], about: str = "", clock: str = ""
+) -> Table:
+    """Verdicts first, reason and source as notes to the claim; the caption counts them.
+
+    `about` names what they are on, `clock` the clock of times and rates.
+    """
+    listed = [dataclasses.asdict(row) if isinstance(row, Verdict) else dict(row) for row in rows]
+    table = []
+    for row in listed:
+        notes = row.pop("reason", None), readable(row.pop("source", None) or "")
+        claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
+        row["tolerance"] = row.get("tolerance") or None
+        table.append({"verdict": row.pop("verdict"), "claim": claim} | row)
+    caption = f"Verdicts{f' on {about}' if about else ''}: {count_verdicts(table)}"
+    return rows_table(table, caption + (f"; times and rates in the {clock} clock" if clock else ""))
+
+
+def count_verdicts(rows: Iterable[Verdict | Mapping[str, Any]]) -> str:
+    """How many of each, in words.
+
+    >>> count_verdicts([{"verdict": "agree"}, {"verdict": "agree"}, {"verdict": "disagree"}])
+    '2 agree, 1 disagree'
+    """
+    each = [row.verdict if isinstance(row, Verdict) else str(row["verdict"]) for row in rows]
+    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(each).items())
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Stored]:
+    """Draw figures into `folder` as SVG and PNG; return them by name, ready for a page."""
+    stored = {}
+    with Bar("figures") as bar:
+        for number, (name, figure) in enumerate(figures.items(), 1):
+            stored[name] = Stored(save_figure(figure, folder, name)[0], figure.caption)
+            bar.update(number / len(figures))
+    return stored
+
+
+def page(
+    path: str | Path,
+    title: str,
+    *,
+    sentence: str = "",
+    verdicts: Sequence[Verdict | Mapping[str, Any]] = (),
+    facts: Mapping[str, Any] | None = None,
+    figures: Mapping[str, Figure] | None = None,
+    sections: Sequence[Section] = (),
+    provenance: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the page of one result: the answer, verdicts, facts, figures, the rest, provenance.
+
+    - `figures`, by name, are drawn once, into `figures/` beside the page. A section shows one by
+      `Picture(figure)`; those that no section shows stand in a section of their own, the first.
+    - `sections` are what only this kind of result has; empty ones are left out.
+    - `provenance` are texts such as the spec and the manifest, by the name of their file.
+    """
+    path, figures = Path(path), figures or {}
+    stored = save_figures(figures, path.parent / "figures")
+    named = {id(figure): name for name, figure in figures.items()}
+    rest = dict(stored)
+
+    def placed(block: Block) -> Block:
+        name = named.get(id(block.figure)) if isinstance(block, Picture) else None
+        if name is None:
+            return block
+        rest.pop(name, None)
+        return stored[name]
+
+    made = [Section(each.title, [placed(b) for b in each.blocks]) for each in sections]
+    made = [Section("Figures", list(rest.values())), *made]
+    texts = [listing(name, text) for name, text in (provenance or {}).items()]
+    made.append(Section("Provenance", texts))
+    lead: list[Block] = [sentence] if sentence else []
+    lead += [verdict_table(verdicts)] if verdicts else []
+    lead += [Facts(facts)] if facts else []
+    return write_page(path, title, *[each for each in made if each.blocks], lead=lead)
+
+
+def listing(file: str, text: str) -> Listing:
+    """A spec can hold every token, and a manifest repeats it: a page shows the beginning."""
+    rest = len(text) - LONGEST_LISTING
+    if rest > 0:
+        text = f"{text[:LONGEST_LISTING]}\n… {rest} characters more in {file}"
+    return Listing(file, text, open=file.endswith(".toml"))
+
+
 def write_page(
     path: str | Path, title: str, *sections: Section, lead: Sequence[Block] = ()
 ) -> Path:
     """Write one HTML file with everything inside: no script, and nothing is asked of a network.
 
-    `lead` stands above the sections (verdicts belong there). All text is escaped. Colours follow
+    `lead` stands above the sections (verdicts belong there). All text is escaped. Colors follow
     the reader's theme. An existing file is replaced: a page is derived, and can be made again.
     """
     page = _environment().get_template("page.html")
@@ -181,13 +272,19 @@ def _environment() -> Environment:
     environment.filters["shown"] = show
     # The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg.
     numbers = count(1)
-    environment.filters["svg"] = lambda figure: Markup(inline_svg(figure, f"f{next(numbers)}"))
-    environment.filters["runs_of"] = _neighbours
+    environment.filters["svg"] = lambda block: _svg(block, f"f{next(numbers)}")
+    environment.filters["runs_of"] = _neighbors
     environment.tests["text"] = lambda block: isinstance(block, str)
     return environment
 
 
-def _neighbours(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
+def _svg(block: Picture | Stored, name: str) -> Markup:
+    if isinstance(block, Picture):
+        return Markup(inline_svg(block.figure, name))
+    return Markup(stored_svg(block.file, name))
+
+
+def _neighbors(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
     """Blocks in order, those of one kind that follow each other together: pictures share rows."""
     pictures = ("picture", "stored", "movie")
     kind = lambda block: getattr(block, "kind", "text")

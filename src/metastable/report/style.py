@@ -1,4 +1,4 @@
-"""How figures look: one ink, colours that hold on light and dark pages, labelled axes.
+"""How figures look: one ink, colors that hold on light and dark pages, labelled axes.
 
 Nothing here touches matplotlib's global settings or its pyplot state: every figure is an object of
 its own, so figures can be drawn in threads and without a display.
@@ -6,7 +6,8 @@ its own, so figures can be drawn in threads and without a display.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,18 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    MaxNLocator,
+    MultipleLocator,
+    NullFormatter,
+    NullLocator,
+    ScalarFormatter,
+)
+
+from metastable.core.figure import Axis
 
 __all__ = [
     "BETA",
@@ -24,18 +37,19 @@ __all__ = [
     "OTHER",
     "TIME",
     "category_colors",
+    "color_bar",
     "ink_axis",
     "legend",
     "new_figure",
     "paper_style",
-    "time_axis",
+    "set_axis",
 ]
 
-# Axes and text. SVG files replace it by the text colour of the page they stand on (see svg.py),
+# Axes and text. SVG files replace it by the text color of the page they stand on (see svg.py),
 # which cannot be done inside rasterised artists.
 INK = "#1f2430"
-# Okabe and Ito's colour-blind-safe set without its black and yellow, which vanish on one of the two
-# backgrounds; then two more. All eight and the grey keep ΔE ≥ 16 for each kind of colour blindness.
+# Okabe and Ito's color-blind-safe set without its black and yellow, which vanish on one of the two
+# backgrounds; then two more. All eight and the grey keep ΔE ≥ 16 for each kind of color blindness.
 CATEGORIES = (
     "#0072b2",
     "#e69f00",
@@ -47,6 +61,9 @@ CATEGORIES = (
     "#823a1b",
 )
 OTHER = "#585858"
+# Names on one picture at most; letters of a long name, and of one that fits beside a picture.
+MANY, LONG, SHORT = 5, 34, 14
+LETTERS = 11  # of tick labels on an inch
 
 
 def _cut(name: str, low: float, high: float) -> Colormap:
@@ -90,29 +107,127 @@ def ink_axis(ax: Axes) -> None:
         axis.get_offset_text().set(color=INK, fontsize=9)
 
 
-def legend(ax: Axes, **where: Any) -> None:
-    shown = ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, title_fontsize=8.5, **where)
+def legend(ax: Axes, labels: Sequence[str], title: str = "") -> None:
+    """The names of what is drawn: on the picture, or outside it where they are many or long.
+
+    Short names stand at the right, long ones under a picture of one panel.
+    """
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK}
+    style |= {"title_fontsize": 8.5, "title": title or None}
+    figure: Any = ax.get_figure(root=True)
+    longest = max(map(len, labels), default=0)
+    if len(labels) > MANY or (longest > LONG and len(labels) > 2):
+        if longest > SHORT and len(figure.axes) == 1:
+            columns = 2 if 2 * longest < 13 * figure.get_size_inches()[0] else 1
+            shown = figure.legend(loc="outside lower center", ncols=columns, **style)
+        else:
+            shown = ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
+    else:
+        shown = ax.legend(loc="best", **style)
     shown.get_title().set_color(INK)
 
 
-def time_axis(ax: Axes, times: np.ndarray, clock: str, log: bool | None = None) -> None:
-    """Label the x axis with its clock; logarithmic, without t = 0, past three decades of frames."""
-    first, last = float(times[times > 0][0]), float(times[-1])
-    if log is None:
-        log = last > 1000 * first
-    # A little air on both sides, or markers of the first and last frame are cut in half.
-    if log:
-        air = (last / first) ** 0.01
-        ax.set_xscale("log")
-        ax.set_xlim(first / air, last * air)
-    else:
-        air = 0.01 * (last - times[0])
-        ax.set_xlim(times[0] - air, last + air)
-    ax.set_xlabel("time t" if clock == "none" else f"time t ({clock} clock)")
+def color_bar(picture: Any, mesh: Any, axes: list[Axes], value: Axis) -> None:
+    """A bar of the colors of `mesh` beside `axes`."""
+    bar = picture.colorbar(mesh, ax=axes, label=value.text, shrink=0.9)
+    bar.outline.set_visible(False)
+    bar.ax.set_facecolor("none")
+    ink_axis(bar.ax)
+
+
+def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
+    """Label, scale, limits and ticks of one side ("x" or "y") on which `values` lie."""
+    own = ax.xaxis if side == "x" else ax.yaxis
+    own.set_label_text(axis.text)
+    set_scale, set_limits = getattr(ax, f"set_{side}scale"), getattr(ax, f"set_{side}lim")
+    powers = _powers(values) if axis.scale in ("log", "log2") else np.empty(0)
+    if powers.size:  # the margins of an automatic scale overflow next to the largest numbers
+        getattr(ax, f"set_autoscale{side}_on")(False)
+    if axis.scale == "log2":
+        set_scale("log", base=2)
+        own.set_major_formatter(FuncFormatter(_general))
+    elif axis.scale == "symlog":
+        set_scale("symlog", linthresh=1, linscale=0.4)
+    elif axis.scale != "linear":
+        set_scale(axis.scale)
+    if powers.size:
+        _fit_powers(own, set_limits, powers, axis.limits)
+    if axis.ticks == "pi":
+        own.set_major_locator(MultipleLocator(np.pi / 2))
+        own.set_major_formatter(FuncFormatter(_multiple_of_pi))
+    elif axis.ticks == "none":
+        own.set_major_locator(NullLocator())
+    elif axis.ticks == "integer" and axis.scale == "linear":
+        own.set_major_locator(MaxNLocator(integer=True))
+    elif axis.ticks == "integer":
+        own.set_major_formatter(ScalarFormatter())
+        own.set_minor_formatter(NullFormatter())
+    if len(axis.places):
+        names = list(axis.names) or [f"{place:g}" for place in axis.places]
+        own.set_major_locator(FixedLocator(list(axis.places)))
+        own.set_major_formatter(FixedFormatter(names))
+        own.set_minor_locator(NullLocator())
+        if len(names) > 12 and axis.names:  # words at every place
+            own.set_tick_params(labelsize=6.5)
+        if side == "x" and sum(len(name) + 1 for name in names) > LETTERS * _width(ax):
+            own.set_tick_params(labelrotation=90)
+    low, high = axis.limits
+    if axis.scale == "linear" and low is not None and high is None:  # air above, as below
+        top = float(getattr(ax, f"get_{side}lim")()[1])
+        high = top + 0.03 * (top - low)
+    if low is not None or high is not None:
+        set_limits(low, high)
+
+
+def _width(ax: Axes) -> float:
+    """Of the panel, in inches, its labels included."""
+    place = ax.get_subplotspec()
+    whole = ax.get_figure(root=True).get_size_inches()[0]  # pyright: ignore[reportOptionalMemberAccess]
+    return float(whole / (1 if place is None else place.get_gridspec().ncols))
+
+
+def _powers(values: Sequence[Any]) -> np.ndarray:
+    """Logarithms of what a logarithmic axis can show; none if that is a single number."""
+    shown = np.concatenate([np.ravel(np.asarray(v, float)) for v in [[], *values]])
+    powers = np.log10(shown[np.isfinite(shown) & (shown > 0)])
+    return powers if powers.size and np.ptp(powers) > 0 else np.empty(0)
+
+
+def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray, limits: Any) -> None:
+    """Limits of a logarithmic axis: what is shown, with a little air, inside floating point.
+
+    Past twelve decades every second, fifth, ... power has a tick.
+    """
+    low, high = float(powers.min()), float(powers.max())
+    air = 0.02 * (high - low)
+    low, high = max(low - air, -307.0), min(high + air, 308.0)
+    low = low if limits[0] is None else math.log10(limits[0])
+    high = high if limits[1] is None else math.log10(limits[1])
+    set_limits(10.0**low, 10.0**high)
+    if high - low > 12:
+        every = next(n for n in (2, 5, 10, 20, 50, 100) if (high - low) / n < 8)
+        ticks = range(math.ceil(low / every) * every, math.floor(high) + 1, every)
+        own.set_major_locator(FixedLocator([10.0**k for k in ticks]))
+        own.set_minor_locator(NullLocator())
+
+
+def _general(value: float, _: object = None) -> str:
+    return f"{value:g}"
+
+
+def _multiple_of_pi(value: float, _: object = None) -> str:
+    halves = round(value / (np.pi / 2))
+    sign, size = "−" if halves < 0 else "", abs(halves)
+    if size == 0:
+        return "0"
+    whole, half = divmod(size, 2)
+    if not half:
+        return f"{sign}{'' if whole == 1 else whole}π"
+    return f"{sign}{'' if size == 1 else size}π/2"
 
 
 def category_colors(labels: np.ndarray) -> np.ndarray:
-    """A colour for each label 0, 1, …: the heaviest groups have their own, all others are grey."""
+    """A color for each label 0, 1, …: the heaviest groups have their own, all others are grey."""
     palette = np.array([*CATEGORIES, OTHER])
     labels = np.where(labels < 0, len(CATEGORIES), labels)
     return palette[np.minimum(labels, len(CATEGORIES))]
@@ -126,6 +241,10 @@ def paper_style(style: str) -> Iterator[None]:
         return
     if style != "paper":
         raise ValueError(f"style must be 'page' or 'paper'; got {style!r}.")
-    settings = {"font.family": "serif", "mathtext.fontset": "cm", "pdf.fonttype": 42}
+    settings: dict[Any, Any] = {
+        "font.family": "serif",
+        "mathtext.fontset": "cm",
+        "pdf.fonttype": 42,
+    }
     with rc_context(settings):
         yield

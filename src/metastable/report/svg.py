@@ -8,12 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure as Picture
-
 from metastable.core.figure import Figure
+from metastable.report.drawing import draw
 from metastable.report.style import INK
 
-__all__ = ["drawn", "inline_svg", "save_figure"]
+__all__ = ["inline_svg", "save_figure", "stored_svg"]
 
 DPI = 200  # of the rasterised parts and of the PNG
 _THEME = (
@@ -21,17 +20,20 @@ _THEME = (
 )
 
 
-def inline_svg(figure: Any, name: str) -> str:
-    """A figure, as data or drawn, as an <svg> element in the text color of the page around it.
+def inline_svg(figure: Figure, name: str) -> str:
+    """A figure as an <svg> element in the text color of the page around it.
 
     Dense artists are images inside. Its identifiers begin with `name`, so several figures with
     different names can stand in one page. The caption is its accessible name.
     """
-    figure = drawn(figure)
+    return _svg(draw(figure), name)
+
+
+def _svg(picture: Any, name: str) -> str:
     buffer = io.StringIO()
     # Without these entries matplotlib writes the date and a description with addresses.
     absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
+    picture.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -39,30 +41,27 @@ def inline_svg(figure: Any, name: str) -> str:
     text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
     text = text.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     text = text.replace("xlink:href=", "href=").replace(INK, "currentColor")
-    label = escape(figure.get_label())  # pyright: ignore[reportArgumentType]
+    label = escape(picture.get_label())
     first = f'<svg role="img" aria-label="{label}" stroke-linejoin="round" '
     return _rename(text, name).replace("<svg ", first, 1).strip() + "\n"
 
 
-def drawn(figure: Any) -> Picture:
-    """The picture of a figure: drawn now if it is data, as it is if it was drawn before."""
-    if isinstance(figure, Figure):
-        from metastable.report.drawing import draw
-
-        return draw(figure)
-    return figure
-
-
-def save_figure(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
+def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write `name`.svg, which follows the reader's theme, and `name`.png on white."""
-    figure = drawn(figure)
+    picture = draw(figure)
     folder.mkdir(parents=True, exist_ok=True)
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
-    text = inline_svg(figure, name)
+    text = _svg(picture, name)
     head, body = text.split(">", 1)
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
-    figure.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
+    picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
     return vector, raster
+
+
+def stored_svg(file: Path, name: str) -> str:
+    """The element that `save_figure` wrote, for a page, which sees to the reader's theme itself."""
+    text = file.read_text(encoding="utf-8")
+    return _rename(re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL), name)
 
 
 def _rename(text: str, name: str) -> str:
@@ -74,7 +73,7 @@ def _rename(text: str, name: str) -> str:
     fresh = {old: f"{name}-{k}" for k, old in enumerate(used)}
     text = re.sub(
         r' id="([^"]+)"',
-        lambda found: f' id="{fresh[found[1]]}"' if found[1] in fresh else "",
+        lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else "",
         text,
     )
-    return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{fresh[found[2]]}", text)
+    return re.sub(r'(href="|url\()#([^")]+)', lambda match: f"{match[1]}#{fresh[match[2]]}", text)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from metastable.core.figure import Figure, Film
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 __all__ = ["Finding", "holds"]
 
@@ -24,7 +21,7 @@ class Finding:
     """
 
     rows: Sequence[Verdict]
-    figures: Mapping[str, Figure | Picture]
+    figures: Mapping[str, Figure]
     notes: Sequence[str] = ()
     movies: Mapping[str, Callable[[int], Film]] = dataclasses.field(default_factory=dict)
 

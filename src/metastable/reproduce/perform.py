@@ -25,15 +25,14 @@ FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
 def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
     """Do the work of one entry and keep it in `folder`; the record is written last."""
     from metastable.report.drawing import write_film
-    from metastable.report.svg import drawn, save_figure
+    from metastable.report.svg import save_figure
 
     started = time.perf_counter()
     finding = function_of(entry)(**entry.arguments(fast))
     name, files = entry.name, []
     for short, figure in finding.figures.items():
-        picture = drawn(figure)
-        _, raster = save_figure(picture, folder, f"{name}-{short}")
-        files.append({"file": raster.name, "caption": picture.get_label()})
+        _, raster = save_figure(figure, folder, f"{name}-{short}")
+        files.append({"file": raster.name, "caption": figure.caption})
     movies = []
     for short, film in finding.movies.items():
         write_film(film(FRAMES[fast]), folder / f"{name}-{short}.gif")

@@ -63,7 +63,7 @@ def reproduce(
     `again`. One that raises is recorded as failed and the others go on. Ctrl-C keeps what is done.
     With `changes` to the settings of one entry, its work is kept in a folder of its own.
     """
-    from metastable.report.reproductions import report_reproductions
+    from metastable.report.pages.reproduction import report_reproductions
 
     entries = {entry.label(fast): entry for entry in choose(names, changes)}
     started = time.perf_counter()

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from metastable.core import checks
 from metastable.core.figure import (
     Axis,
     Cloud,
-    Figure,
-    Film,
     Lines,
     Map,
-    Panels,
     Paths,
     Series,
     Strip,
@@ -23,9 +17,8 @@ from metastable.core.figure import (
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.observe.attention import attention
 from metastable.observe.clusters import clusters
-from metastable.observe.geometry import hull, hull_edges
+from metastable.observe.geometry import hull
 from metastable.observe.kernel import kernel_modes
 from metastable.observe.pairs import carrying
 from metastable.observe.similarity import effective_rank, similarity
@@ -33,8 +26,9 @@ from metastable.observe.summary import attention_of, energy_form, energy_series
 from metastable.report.figures.tracks import beta_of, choose_frames, follow, partition
 
 __all__ = [
-    "film_in_space",
-    "film_on_sphere",
+    "check_on_sphere",
+    "clock_sentence",
+    "cluster_of_each",
     "plot_angles",
     "plot_clusters",
     "plot_energy",
@@ -52,7 +46,6 @@ COLORED = 8  # groups that have a color of their own
 MOST_LINES = 500  # past this the lines cover each other
 MOST_TOKENS = 1500  # pairs grow with the square; a histogram needs no more
 MODE_FRAMES = 24  # maxima of the potential on S² cost tenths of a second per frame
-Planes = tuple[Any, Any]  # a functional φ and levels c of {z: φ(z) = c}
 
 
 def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
@@ -67,7 +60,7 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
         masses = np.concatenate([np.asarray(frame.weights) for frame in run.frames])
         dots = Series("", x, y, style="points", sizes=np.clip(60 * masses, 0.5, 30))
         caption = "Angles of the tokens on the circle; dots grow with the mass of merged tokens."
-        return Lines(time, angle, [dots], caption=f"{caption} {_clock(run)}")
+        return Lines(time, angle, [dots], caption=f"{caption} {clock_sentence(run)}")
     theta = unwrap(np.arctan2(tokens[..., 1], tokens[..., 0]))
     groups, moment = partition(run)
     count = theta.shape[1]
@@ -79,7 +72,7 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
         notes = _masses(float(run.times[-1]), theta[-1], groups.labels, groups.masses)
         caption += " (percent of the mass at the right)"
     paths = _paths(run.times, theta, groups.labels)
-    return Lines(time, angle, paths=paths, notes=notes, caption=f"{caption}. {_clock(run)}")
+    return Lines(time, angle, paths=paths, notes=notes, caption=f"{caption}. {clock_sentence(run)}")
 
 
 def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
@@ -88,7 +81,7 @@ def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
     if tokens is None:
         raise ValueError("run must keep its tokens to draw them in R; it has merged some.")
     paths = _paths(run.times, tokens[..., 0], partition(run)[0].labels)
-    caption = f"{tokens.shape[1]} tokens in R. {_clock(run)}"
+    caption = f"{tokens.shape[1]} tokens in R. {clock_sentence(run)}"
     time = time_axis(run.times, run.clock, log)
     return Lines(time, Axis(_letter(run)), paths=paths, caption=caption)
 
@@ -110,9 +103,9 @@ def unwrap(theta: np.ndarray) -> np.ndarray:
 
 def plot_strip(run: Trajectory, count: int = 6) -> Strip:
     """A strip of `count` frames of a run on the circle or S², dense where tokens move."""
-    _check_on_sphere(run)
+    check_on_sphere(run)
     chosen = choose_frames(run, count)
-    groups, moment = _groups(run)
+    groups, moment = cluster_of_each(run)
     view = view_of(run.frames[-1])
     frames = [
         snapshot(run.frames[k], groups, view, title=f"t = {run.times[k]:.3g}") for k in chosen
@@ -206,7 +199,7 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
         lines=[Series("", times, np.array([one.mean for one in pairs]))],
         palette="density",
         caption=f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
-        f"their mean (line). {_clock(run)}",
+        f"their mean (line). {clock_sentence(run)}",
     )
 
 
@@ -229,7 +222,7 @@ def plot_clusters(run: Trajectory, log: bool | None = None) -> Lines:
     if not wide:
         axis = Axis("clusters", ticks="integer", limits=(0.0, float(most + 1)))
     time = time_axis(run.times, run.clock, log)
-    return Lines(time, axis, series, caption=f"{caption}. {_clock(run)}")
+    return Lines(time, axis, series, caption=f"{caption}. {clock_sentence(run)}")
 
 
 def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
@@ -249,7 +242,7 @@ def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
         label, caption = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
     series = [Series("", run.times, values, group=2)]
     time = time_axis(run.times, run.clock, log)
-    return Lines(time, Axis(label), series, caption=f"{caption}. {_clock(run)}")
+    return Lines(time, Axis(label), series, caption=f"{caption}. {clock_sentence(run)}")
 
 
 def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
@@ -257,106 +250,15 @@ def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
     ranks = np.array([effective_rank(frame) for frame in run.frames])
     limits = min(1.0, float(ranks.min())) - 0.05, 1.05 * max(float(ranks.max()), 1.2)
     most = min(run.frames[0].count, run.frames[0].dim)
-    caption = f"Effective rank of the tokens, between 1 (one direction) and {most}. {_clock(run)}"
+    caption = (
+        f"Effective rank of the tokens, between 1 (one direction) and {most}. {clock_sentence(run)}"
+    )
     series = [Series("", run.times, ranks, group=3)]
     axis = Axis("effective rank", limits=limits)
     return Lines(time_axis(run.times, run.clock, log), axis, series, caption=caption)
 
 
-def film_on_sphere(run: Trajectory, seconds: float = 6.0, frames: int = 90) -> Film:
-    """A run on the circle or S² as a film.
-
-    At most `frames` of the run's frames, evenly chosen, so the speed is that of the run's own
-    frame times.
-    """
-    _check_on_sphere(run)
-    checks.positive("seconds", seconds)
-    groups, _ = _groups(run)
-    view = view_of(run.frames[-1])
-    chosen = _evenly(run, frames)
-    shown = [snapshot(run.frames[k], groups, view, title=_title(run, k)) for k in chosen]
-    return Film(shown, seconds, caption=f"{run.frames[0].count} tokens. {_clock(run)}")
-
-
-def film_in_space(
-    run: Trajectory,
-    seconds: float = 6.0,
-    frames: int = 90,
-    *,
-    planes: Planes | None = None,
-    matrix: bool = False,
-) -> Film:
-    """Tokens in R, R² or R³ with their convex hull, as a film.
-
-    Tokens have the color of the place (or plane) where they end; R³ is seen from a side that
-    turns slowly. `planes` are parallel hyperplanes to show, as (functional, levels). With `matrix`
-    the attention matrix P(t) stands beside the tokens, rows and columns in the order of their last
-    first coordinate; the run must then be one of `Rescaled`.
-    """
-    first, last = run.frames[0], run.frames[-1]
-    if first.on_sphere or first.dim > 3:
-        raise ValueError(f"run must be in R^d, d <= 3, to be drawn so; got {first!r}.")
-    if matrix and not isinstance(run.field, Rescaled):
-        raise ValueError(f"matrix needs a run of Rescaled(...); got {run.field!r}.")
-    checks.positive("seconds", seconds)
-    chosen = _evenly(run, frames)
-    reach = 1.08 * max(float(np.abs(run.frames[k].points).max()) for k in chosen)
-    if first.dim == 3:
-        reach *= 1.15  # a turned box needs more room
-    if planes is None:
-        labels = clusters(last, angle=0.01 * reach).labels
-    else:  # the colors of planes begin at the third
-        values = np.asarray(last.points) @ np.asarray(planes[0], float)
-        labels = np.abs(values[:, None] - np.asarray(planes[1])).argmin(axis=1) + 2
-    order = np.argsort(np.asarray(last.points)[:, 0])
-    names = {1: ("$z$", ""), 2: ("$z_1$", "$z_2$"), 3: ("", "")}[first.dim]
-    shown: list[Figure] = []
-    for index, share in zip(chosen, np.linspace(0, 1, len(chosen)), strict=True):
-        points = np.asarray(run.frames[index].points)
-        cloud = Cloud(
-            points,
-            "plane" if first.dim < 3 else "space",
-            groups=labels,
-            segments=hull_edges(points),
-            planes=planes,
-            view=_view_from(0.5 + share) if first.dim == 3 else None,
-            reach=reach,
-            x=Axis(names[0]),
-            y=Axis(names[1]),
-            title=_title(run, index),
-        )
-        shown.append(cloud if not matrix else Panels([cloud, _matrix(run, index, order)], 2))
-    size = (4.0 + 3.6 * matrix, 4.3 if first.dim > 1 else 3.0)
-    return Film(shown, seconds, caption=f"{first.count} tokens in R^{first.dim}.", size=size)
-
-
-def _view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
-    """Rows right, up and towards, (3, 3), of an orthographic view from `turn` radians around."""
-    right = np.array([-np.sin(turn), np.cos(turn), 0.0])
-    towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
-    return np.array([right, np.cross(towards, right), towards])
-
-
-def _matrix(run: Trajectory, index: int, order: np.ndarray) -> Map:
-    field: Any = run.field
-    head = field.attention
-    tokens = field.tokens(run.frames[index], run.times[index])
-    weights = np.asarray(attention(tokens, head.beta, head.query, head.key))
-    edges = np.arange(len(order) + 1) - 0.5
-    return Map(
-        Axis("token j", ticks="integer"),
-        Axis("token i", ticks="integer", limits=(float(edges[-1]), float(edges[0]))),
-        Axis("", limits=(0.0, 1.0)),
-        edges,
-        edges,
-        weights[np.ix_(order, order)],
-        title="attention $P_{ij}(t)$",
-        bar=False,
-        equal=True,
-    )
-
-
-def _groups(run: Trajectory) -> tuple[np.ndarray | None, float]:
+def cluster_of_each(run: Trajectory) -> tuple[np.ndarray | None, float]:
     """The cluster of each token, and the time of those clusters; None once tokens merged."""
     if follow(run) is None:
         return None, float(run.times[-1])
@@ -401,24 +303,15 @@ def _borders(times: np.ndarray) -> np.ndarray:
     return np.concatenate([times[:1], (times[1:] + times[:-1]) / 2, times[-1:]])
 
 
-def _evenly(run: Trajectory, frames: int) -> np.ndarray:
-    chosen = np.linspace(0, len(run.times) - 1, checks.integer("frames", frames, 2))
-    return np.unique(chosen.round().astype(int))
-
-
 def _letter(run: Trajectory) -> str:
     return "z" if isinstance(run.field, Rescaled) else "x"
 
 
-def _title(run: Trajectory, index: int) -> str:
-    return f"t = {run.times[index]:.3g} ({run.clock} clock)"
-
-
-def _clock(run: Trajectory) -> str:
+def clock_sentence(run: Trajectory) -> str:
     return f"Time in the {run.clock} clock."
 
 
-def _check_on_sphere(run: Trajectory) -> None:
+def check_on_sphere(run: Trajectory) -> None:
     first = run.frames[0]
     if not first.on_sphere or first.dim > 3:
         raise ValueError(f"run must be on the circle or S² to be drawn so; got {first!r}.")

@@ -5,26 +5,29 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from metastable.audit.collect import read_rows
+from metastable.audit.corpus import PIXELS
 from metastable.audit.evidence import Question, questions, rank_items
 from metastable.audit.validity import in_words
+from metastable.core.figure import Figure
 from metastable.core.folder import MANIFEST, open_folder
-from metastable.report.elicited import list_items
-from metastable.report.page import (
-    Block,
-    Facts,
-    Listing,
-    Noted,
-    Picture,
-    Section,
-    Table,
-    rows_table,
-    write_page,
+from metastable.core.progress import Bar
+from metastable.report.figures.audit import (
+    plot_audit_panels,
+    plot_calibration,
+    plot_errors,
+    plot_images,
+    plot_overlaps,
+    plot_roc,
+    score_in_words,
 )
-from metastable.report.svg import save_figure
+from metastable.report.page import Block, Noted, Picture, Section, Table, page, rows_table
+from metastable.report.pages.audit_items import list_items
 
 __all__ = ["report_audit"]
 
@@ -65,55 +68,46 @@ def report_audit(folder: str | Path) -> Path:
 
 
 def _report_one(folder: Path) -> Path:
-    from metastable.audit.collect import read_rows
-    from metastable.core.progress import Bar
-    from metastable.report import audited
-
     summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
     rows = read_rows(folder / "items.csv")
     asked = questions(rows)
     carrier = _carrier(summary, asked)
     ranked = rank_items(rows, carrier)
-    with Bar("figures") as bar:
-        figures = {"roc": audited.draw_roc(asked, carrier)}
-        if asked[0].reconstructs:
-            figures["errors"] = audited.draw_errors(rows, asked[0].score)
-        null = _null_p_values(conditions)
-        if null:
-            figures["calibration"] = audited.draw_calibration(null)
-        levels = _levels(rows, asked[0])
-        if levels:
-            figures["images"] = audited.draw_images(rank_items(rows, asked[0]), levels)
-        for number, (name, figure) in enumerate(figures.items(), 1):
-            save_figure(figure, folder / "figures", name)
-            bar.update(number / len(figures))
+    figures: dict[str, Figure] = {"roc": plot_roc(asked, carrier)}
+    if asked[0].reconstructs:
+        figures["errors"] = plot_errors(rows, asked[0].score)
+    null = _null_p_values(conditions)
+    if null:
+        figures["calibration"] = plot_calibration(null)
+    levels = _levels(rows, asked[0])
+    if levels:
+        figures["images"] = plot_images(rank_items(rows, asked[0]), levels)
     _write_csv(folder / "ranked.csv", [_short(row, carrier) for row in ranked])
 
-    def pictures(*names: str) -> list[Block]:
-        return [Picture(figures[name]) for name in names if name in figures]
+    def pictures(name: str) -> list[Block]:
+        return [Picture(figures[name])] if name in figures else []
 
     items: list[Block] = pictures("images") if levels else list_items(rows, asked, ranked)
-    sections = [
-        Section("Conditions", [_conditions(conditions)]),
-        Section("What was asked", [_findings(summary), _rates(summary)]),
-        Section("Error against budget", [*pictures("errors"), _errors(rows, asked)]),
-        Section("True and false positives", pictures("roc")),
-        Section("Items, strongest evidence first", [_about_items(ranked, carrier), *items]),
-        Section("Null p-values", pictures("calibration") or ["None were collected."]),
-        Section("Config", [Listing("config.toml", (folder / "config.toml").read_text("utf-8"))]),
-    ]
-    verdict = str(summary["verdict"])
-    reason = str(summary["reason"])
-    lead = [f"{reason[:1].upper()}{reason[1:]}.", MEANING[verdict], Facts(_facts(summary))]
-    title = f"Audit: {verdict}"
-    return write_page(folder / "report.html", title, *sections, lead=lead)
+    verdict, reason = str(summary["verdict"]), str(summary["reason"])
+    return page(
+        folder / "report.html",
+        f"Audit: {verdict}",
+        sentence=f"{reason[:1].upper()}{reason[1:]}. {MEANING[verdict]}",
+        facts=_facts(summary),
+        figures=figures,
+        sections=[
+            Section("Conditions", [_conditions(conditions)]),
+            Section("What was asked", [_findings(summary), _rates(summary)]),
+            Section("Error against budget", [*pictures("errors"), _errors(rows, asked)]),
+            Section("True and false positives", pictures("roc")),
+            Section("Items, strongest evidence first", [_about_items(ranked, carrier), *items]),
+            Section("Null p-values", pictures("calibration") or ["None were collected."]),
+        ],
+        provenance={"config.toml": (folder / "config.toml").read_text("utf-8")},
+    )
 
 
 def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
-    from metastable.audit.collect import read_rows
-    from metastable.core.progress import Bar
-    from metastable.report import audited
-
     runs = []
     with Bar("reading") as bar:
         for number, path in enumerate(paths, 1):
@@ -136,37 +130,39 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
                 }
             )
             bar.update(number / len(paths))
-    figures = {"overlap": audited.draw_overlaps(runs)}
+    figures: dict[str, Figure] = {"overlap": plot_overlaps(runs)}
     written = [run for run in runs if run["generator"]]
     if written:
-        figures = {"panels": audited.draw_panels(written), **figures}
-    nothing = [run["summary"]["p_value"] for run in runs if run["overlap"] == 0]
-    for name, figure in figures.items():
-        save_figure(figure, folder / "figures", name)
+        figures = {"panels": plot_audit_panels(written), **figures}
     table = [_run_row(run) for run in runs]
     _write_csv(folder / "runs.csv", table)
     (folder / "runs.json").write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
-    counts: dict[str, int] = {}
-    for run in runs:
-        counts[run["summary"]["verdict"]] = counts.get(run["summary"]["verdict"], 0) + 1
+    verdicts = [run["summary"]["verdict"] for run in runs]
+    counts = dict(Counter(verdicts))
     facts: dict[str, Any] = {"audits": len(runs), "verdicts": counts}
+    nothing = [verdict for verdict, run in zip(verdicts, runs, strict=True) if run["overlap"] == 0]
     if nothing:
-        silent = sum(
-            run["summary"]["verdict"] == "no evidence" for run in runs if run["overlap"] == 0
-        )
+        silent = nothing.count("no evidence")
         facts["overlap 0"] = f'"no evidence" in {silent} of {len(nothing)}'
     covered = sum(run["estimate"][0] <= run["overlap"] <= run["estimate"][2] for run in runs)
     facts["overlap covered"] = f"{covered} of {len(runs)} intervals"
-    sections = [Section("Audits", [rows_table(map(_brief, table))])]
-    if written:
-        sections.insert(0, Section("Model and overlap", [Picture(figures["panels"])]))
-    sections.insert(1, Section("Estimated overlap", [Picture(figures["overlap"])]))
-    return write_page(folder / "report.html", "Audits compared", *sections, lead=[Facts(facts)])
+    shown = {"Model and overlap": "panels", "Estimated overlap": "overlap"}
+    sections = [
+        Section(title, [Picture(figures[name])]) for title, name in shown.items() if name in figures
+    ]
+    sections.append(Section("Audits", [rows_table(map(_brief, table))]))
+    counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    return page(
+        folder / "report.html",
+        "Audits compared",
+        sentence=f"{len(runs)} audits: {counted}.",
+        facts=facts,
+        figures=figures,
+        sections=sections,
+    )
 
 
 def _report_null(folder: Path) -> Path:
-    from metastable.report import audited
-
     told = _json(folder / "null.json")
     needed = "replicas resplits replica_p_values resplit_p_values rejections_at_5pct replica_ks_p"
     if not isinstance(told, dict) or not told.keys() >= {*needed.split(), "resplit_ks_p"}:
@@ -175,8 +171,6 @@ def _report_null(folder: Path) -> Path:
             "audit null` again."
         )
     null = {"null models": told["replica_p_values"], "re-splits": told["resplit_p_values"]}
-    figure = audited.draw_calibration(null)
-    save_figure(figure, folder / "figures", "calibration")
     facts = {
         "models trained without the protected set": told["replicas"],
         "re-splits": told["resplits"],
@@ -184,9 +178,14 @@ def _report_null(folder: Path) -> Path:
         "KS p, models": told["replica_ks_p"],
         "KS p, re-splits": told["resplit_ks_p"],
     }
-    section = Section("Null p-values", [Picture(figure)])
-    title = "Where there is nothing to find"
-    return write_page(folder / "report.html", title, section, lead=[Facts(facts)])
+    share = facts["at or below 0.05"]
+    return page(
+        folder / "report.html",
+        "Where there is nothing to find",
+        sentence=f"Of audits with nothing to find, {share} have a p-value of at most 0.05.",
+        facts=facts,
+        figures={"calibration": plot_calibration(null)},
+    )
 
 
 def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,8 +255,6 @@ def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _findings(summary: Mapping[str, Any]) -> Table:
-    from metastable.report.audited import told
-
     rows = []
     for one in summary["findings"]:
         low, mid, high = one["auc"]
@@ -265,7 +262,7 @@ def _findings(summary: Mapping[str, Any]) -> Table:
         rows.append(
             [
                 one["name"],
-                told(one["score"]),
+                score_in_words(one["score"]),
                 one["p_value"],
                 one["adjusted"],
                 f"{mid:.3f} [{low:.3f}, {high:.3f}]",
@@ -318,14 +315,12 @@ def _carrier(summary: Mapping[str, Any], asked: Sequence[Question]) -> Question:
 
 
 def _about_items(ranked: Sequence[Mapping[str, Any]], carrier: Question) -> str:
-    from metastable.report.audited import told
-
     named = sum(row["q_value"] is not None and row["q_value"] <= 0.1 for row in ranked)
     total = sum(row["q_value"] is not None for row in ranked)
     return (
-        f"Ranked by {carrier.name} ({told(carrier.score)}), the question of the smallest p-value: "
-        f"{named} of {total} protected items stand out with a q-value of at most 0.1. Of such "
-        "items at most a tenth are expected to be there by chance."
+        f"Ranked by {carrier.name} ({score_in_words(carrier.score)}), the question of the smallest "
+        f"p-value: {named} of {total} protected items stand out with a q-value of at most 0.1. Of "
+        "such items at most a tenth are expected to be there by chance."
     )
 
 
@@ -339,8 +334,6 @@ def _null_p_values(conditions: Sequence[Mapping[str, Any]]) -> dict[str, list[fl
 
 def _levels(rows: Sequence[Mapping[str, Any]], main: Question) -> int | None:
     """Grey levels, at least those seen, if items are square images; None for texts."""
-    from metastable.audit.corpus import PIXELS
-
     texts = [row["target"] for row in rows]
     square = all(round(len(text) ** 0.5) ** 2 == len(text) for text in texts if text)
     if main.score != "squared_error" or not square:

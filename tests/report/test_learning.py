@@ -10,7 +10,7 @@ from metastable.core.outcome import Outcome
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.report.drawing import write_film
 from metastable.report.learning import report_answer
-from metastable.report.lesson_pictures import draw_chart, draw_frames, draw_panels, film_frames
+from metastable.report.lesson_pictures import plot_chart, plot_frames, plot_panels, film_frames
 
 RNG = np.random.default_rng(0)
 FRAMES = Frames(
@@ -27,7 +27,7 @@ CURVES = Curves(
 
 
 def test_a_strip_shows_evenly_chosen_frames_with_every_point_in_sight():
-    figure = draw_frames(FRAMES, count=3)
+    figure = draw(plot_frames(FRAMES, count=3))
     assert [ax.get_title() for ax in figure.axes] == ["t = 0", "t = 0.5", "t = 1"]
     for ax, index in zip(figure.axes, (0, 3, 6), strict=True):
         drawn = ax.collections[0].get_offsets()
@@ -44,14 +44,14 @@ def test_a_gif_has_every_frame(tmp_path):
 
 
 def test_a_chart_shows_its_values_and_its_lines():
-    figure = draw_chart(CHART)
+    figure = draw(plot_chart(CHART))
     ax = figure.axes[0]
     assert np.array_equal(ax.collections[0].get_array().ravel(), CHART.values.ravel())
     assert ax.get_xlabel() == "β" and [line.get_label() for line in ax.lines] == ["theory"]
 
 
 def test_panels_share_their_scale_and_bars_do_not_reach_zero():
-    figure = draw_panels({"a": CURVES, "b": CURVES}, columns=2)
+    figure = draw(plot_panels({"a": CURVES, "b": CURVES}, columns=2))
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
     assert figure.axes[0].get_ylim()[0] > 0 and figure.axes[0].get_yscale() == "log"
 

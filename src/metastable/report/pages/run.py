@@ -1,33 +1,46 @@
-"""Pages of finished runs."""
+"""Pages of finished runs, with what theory predicts and the verdicts."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from metastable.comparison import compare, predict
+from metastable.comparison.citations import readable
 from metastable.report.figures import figures_of
 from metastable.report.page import (
     Block,
     Facts,
-    Listing,
-    Noted,
-    Picture,
     Section,
-    Table,
+    count_verdicts,
+    listing,
     rows_table,
+    save_figures,
+    verdict_table,
     write_page,
 )
-from metastable.report.svg import save_figure
 from metastable.results import load_run
 
-__all__ = ["report_run", "report_runs"]
+__all__ = ["report_folders", "report_run", "report_runs"]
 
-LONGEST_LISTING = 50_000  # characters
-Rows = Iterable[Mapping[str, Any]]
+Rows = Sequence[Any]
+
+
+def report_folders(folders: Sequence[Path], path: Path, title: str | None = None) -> Path:
+    """Compare the runs kept in these folders with theory and write one page about them."""
+    verdicts, predictions = {}, {}
+    for folder in folders:
+        _, run, _ = load_run(folder)
+        assert run.field is not None
+        verdicts[folder] = compare(run).rows
+        if getattr(run.frames[0], "on_sphere", False):
+            start = run.frames[0]
+            expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
+            predictions[folder] = {k: readable(v) for k, v in expected.items() if v != "–"}
+    return report_runs(list(folders), path, title, verdicts, predictions)
 
 
 def report_run(
@@ -55,16 +68,19 @@ def report_runs(
     `verdicts` and `predictions` give those of each folder. All verdicts stand at the top, above
     the first run. The default title is the runs' names.
     """
-    judged = {Path(folder): list(rows) for folder, rows in (verdicts or {}).items()}
-    foretold = {Path(folder): values for folder, values in (predictions or {}).items()}
+    rows = {Path(folder): list(each) for folder, each in (verdicts or {}).items()}
+    expected = {Path(folder): values for folder, values in (predictions or {}).items()}
     sections, lead = [], []
     for folder in map(Path, folders):
-        section, clock = _describe(folder, foretold.get(folder, {}))
+        section, clock = _describe(folder, expected.get(folder, {}))
         sections.append(section)
-        if judged.get(folder):
+        if rows.get(folder):
             name = section.title if len(folders) > 1 else ""
-            lead.append(_judge(judged[folder], name, clock))
+            lead.append(verdict_table(rows[folder], name, clock))
     title = title or ", ".join(section.title for section in sections)
+    every = [row for each in rows.values() for row in each]
+    if every:
+        lead.insert(0, f"Theory and what was observed: {count_verdicts(every)}.")
     return write_page(path, title, *sections, lead=lead)
 
 
@@ -72,39 +88,14 @@ def _describe(folder: Path, predictions: Mapping[str, Any]) -> tuple[Section, st
     """The section about a run, and whose clock its times are in."""
     experiment, run, manifest = load_run(folder)
     blocks: list[Block] = [Facts(_facts(experiment.model_dump(), manifest))]
-    foretold = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
-    if foretold:
-        blocks.append(rows_table(foretold, f"What theory predicts, {_clocked(run.clock)}"))
-    for name, figure in figures_of(run).items():
-        save_figure(figure, folder / "figures", name)
-        blocks.append(Picture(figure))
-    spec, history = experiment.to_toml(), json.dumps(manifest, indent=2, ensure_ascii=False)
-    blocks.append(Listing("Spec (TOML)", _begin(spec, "spec.toml"), open=True))
-    blocks.append(Listing("Manifest (JSON)", _begin(history, "manifest.json")))
+    rows = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
+    if rows:
+        caption = f"What theory predicts, times and rates in the {run.clock} clock"
+        blocks.append(rows_table(rows, caption))
+    blocks += save_figures(figures_of(run), folder / "figures").values()
+    blocks.append(listing("spec.toml", experiment.to_toml()))
+    blocks.append(listing("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False)))
     return Section(experiment.name or folder.resolve().name, blocks), run.clock
-
-
-def _clocked(clock: str) -> str:
-    return f"times and rates in the {clock} clock"
-
-
-def _judge(rows: list[Mapping[str, Any]], run: str, clock: str) -> Table:
-    """Verdicts first, reason and source as notes to the claim; the caption counts them."""
-    table = []
-    for row in rows:
-        told = dict(row)
-        notes = [told.pop("reason", None), told.pop("source", None)]
-        claim = Noted(told.pop("claim", None), " · ".join(note for note in notes if note))
-        table.append({"verdict": told.pop("verdict"), "claim": claim} | told)
-    tally = Counter(str(row["verdict"]) for row in rows)
-    counted = ", ".join(f"{count} {verdict}" for verdict, count in tally.items())
-    return rows_table(table, f"Verdicts{f' on {run}' if run else ''}: {counted}; {_clocked(clock)}")
-
-
-def _begin(text: str, file: str) -> str:
-    """A spec can hold every token, and a manifest repeats it: a page shows the beginning."""
-    rest = len(text) - LONGEST_LISTING
-    return text if rest <= 0 else f"{text[:LONGEST_LISTING]}\n… {rest} characters more in {file}"
 
 
 def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,254 @@
+"""Figures of audits: errors against budgets, curves on logarithmic axes, null p-values, images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from metastable.audit.corpus import PIXELS
+from metastable.audit.evidence import Question
+from metastable.audit.statistics import auc, roc
+from metastable.core.figure import Axis, Lines, Map, Panels, Series
+
+__all__ = [
+    "plot_audit_panels",
+    "plot_calibration",
+    "plot_errors",
+    "plot_images",
+    "plot_overlaps",
+    "plot_roc",
+    "score_in_words",
+]
+
+Rows = Sequence[Mapping[str, Any]]
+
+# Rows, color and marker of the lines of each figure.
+GROUPS = {
+    "members": (("member",), 5, "circle"),
+    "protected": (("member", "protected"), 0, "square"),
+    "controls": (("control",), -1, "triangle"),
+}
+DASHES = ("solid", "dashed", "dotted", "dashdot")
+SCORES = {
+    "hamming": "share of wrong characters",
+    "squared_error": "mean squared error",
+    "nll": "mean −log p",
+    "min_k": "Min-K%",
+    "min_k_pp": "Min-K%++",
+    "zlib_ratio": "−log p over zlib",
+    "reference_ratio": "−log p over that of a reference",
+}
+
+
+def score_in_words(score: str) -> str:
+    return SCORES.get(score, score)
+
+
+def plot_errors(rows: Rows, score: str) -> Panels:
+    """Error against the prompt's length and against the bits it can carry."""
+    kinds = list(
+        dict.fromkeys(row["generator"] for row in rows if row["generator"] != "likelihood")
+    )
+    panels = []
+    for place, label, scale in (
+        ("budget", "length of the prompt (vectors or tokens)", "log2"),
+        ("bits", "bits the prompt can carry", "log"),
+    ):
+        series = []
+        for kind, dash in zip(kinds, DASHES * 2, strict=False):
+            own = [row for row in rows if row["generator"] == kind]
+            series += _means(own, score, place, dash, kind if len(kinds) > 1 else "")
+        y = Axis(score_in_words(score), limits=(-0.03, None))
+        panels.append(Lines(Axis(label, scale=scale), y, series))
+    return Panels(
+        panels,
+        2,
+        shared=True,
+        size=(8.2, 3.6),
+        caption="Error of what M writes, mean over items with 95 % intervals. A long prompt writes "
+        "the text itself, seen or not: only the distance from the controls is evidence.",
+    )
+
+
+def _means(rows: Rows, score: str, place: str, dash: str = "", kind: str = "") -> list[Series]:
+    """Means of a score over a column, one line for each group that the rows hold."""
+    series = []
+    for name, (kinds, group, marker) in GROUPS.items():
+        scores: dict[float, list[float]] = {}
+        for row in rows:
+            if row["group"] in kinds:
+                scores.setdefault(float(row[place]), []).append(float(row[score]))
+        at = sorted(scores)
+        if at:
+            mean = np.array([np.mean(scores[x]) for x in at])
+            half = np.array([1.96 * np.std(scores[x]) / np.sqrt(len(scores[x])) for x in at])
+            look: dict[str, Any] = {"style": "both", "dash": dash, "group": group, "marker": marker}
+            series.append(Series(f"{name}, {kind}" if kind else name, at, mean, half, **look))
+    return series
+
+
+def plot_roc(asked: Sequence[Question], main: Question) -> Lines:
+    """True against false positives on logarithmic axes.
+
+    Curves of `main`, which carries the verdict, of the first question and of the likelihood.
+    """
+    by_name = {question.name: question for question in asked}
+    names = dict.fromkeys([main.name, asked[0].name, "nll"])
+    series = []
+    for group, question in enumerate(by_name[name] for name in names if name in by_name):
+        sets = {"protected": question.protected, "members": question.members}
+        for (name, values), dash in zip(sets.items(), DASHES, strict=False):
+            if len(values):
+                false, true = roc(values, question.control)
+                # Nothing is zero on a logarithmic axis: rates without a false positive stand at
+                # the left edge.
+                false = np.maximum(false, 0.5 / len(question.control))
+                label = f"{question.name}, {name} ({auc(values, question.control).mid:.2f})"
+                series.append(Series(label, false, true, style="steps", dash=dash, group=group))
+    low = 0.5 / len(main.control)
+    chance = np.geomspace(low, 1, 50)
+    series.append(Series("chance", chance, chance, role="theory", dash="solid", width=0.8))
+    least = 0.5 / max(len(main.protected), 1)
+    return Lines(
+        Axis("false positive rate (controls)", scale="log", limits=(low, 1.1)),
+        Axis("true positive rate", scale="log", limits=(min(least, low), 1.15)),
+        series,
+        marks={"": 1 / len(main.control)},
+        size=(4.8, 3.8),
+        caption=f"Curves from {len(main.protected)} protected and {len(main.control)} control "
+        "documents. Left of the dotted line, one control, nothing can be seen: the curve's height "
+        "there is the rate without any false positive. Area in brackets.",
+    )
+
+
+def plot_calibration(null: Mapping[str, Sequence[float]]) -> Lines:
+    """Distribution of null p-values against the uniform law, each set with its 99 % band."""
+    line = np.linspace(0, 1, 101)
+    series = [Series("", line, line, role="theory", dash="solid", width=0.8)]
+    for group, (name, values) in enumerate(null.items()):
+        wide = float(stats.kstwo.ppf(0.99, len(values)))
+        band = np.array([np.clip(line - wide, 0, 1), np.clip(line + wide, 0, 1)])
+        series.append(Series("", line, line, band=band, style="band", group=group))
+        share = np.arange(1, len(values) + 1) / len(values)
+        x, y = np.concatenate([[0], np.sort(values), [1]]), np.concatenate([[0], share, [1]])
+        series.append(Series(f"{name} ({len(values)})", x, y, style="steps", group=group))
+    return Lines(
+        Axis("p-value under the null", limits=(0.0, 1.0)),
+        Axis("share at or below", limits=(0.0, 1.0)),
+        series,
+        size=(4.6, 3.6),
+        caption="Null p-values must be uniform: on the diagonal, inside the band of their color "
+        "(99 %). Above it they are too small.",
+    )
+
+
+def plot_audit_panels(runs: Sequence[Mapping[str, Any]]) -> Panels:
+    """Four panels: the smallest and the largest model, at the highest and the lowest overlap.
+
+    Each run holds `size`, `overlap`, `score` and the rows of one `generator`.
+    """
+    sizes = sorted({run["size"] for run in runs}, key=_order)
+    overlaps = sorted({run["overlap"] for run in runs})
+    # Without overlap there are no members: the low panel has some, if two overlaps do.
+    some = [overlap for overlap in overlaps if overlap > 0]
+    columns, lines = _ends(sizes), _ends(some if len(some) > 1 else overlaps)[::-1]
+    panels = []
+    for overlap in lines:
+        for size in columns:
+            own = [run for run in runs if run["size"] == size and run["overlap"] == overlap]
+            score, generator = ((own or runs)[0][name] for name in ("score", "generator"))
+            series = _means([row for run in own for row in run["rows"]], score, "budget")
+            tops = [float(np.max(s.y + s.error)) for s in series]
+            share = own and all(run["score"] != "squared_error" for run in own)
+            limits = (-0.03, max([1.03, *tops]) if share else None)
+            panels.append(
+                Lines(
+                    Axis(f"length of the {generator} prompt", scale="log2"),
+                    Axis(score_in_words(score), limits=limits),
+                    series,
+                    title=f"{size} model, overlap {overlap:g}",
+                )
+            )
+    return Panels(
+        panels,
+        len(columns),
+        shared=True,
+        size=(4.2 * len(columns), 2.9 * len(lines) + 0.4),
+        caption="Reconstruction error by model and overlap, means over items and seeds with 95 % "
+        "intervals. Members are the part of the protected set that M was trained on.",
+    )
+
+
+def plot_overlaps(runs: Sequence[Mapping[str, Any]]) -> Lines:
+    """Estimated against true overlap, with intervals, by model size."""
+    series = [Series("", [0, 1], [0, 1], role="theory", dash="solid", width=0.8)]
+    for j, size in enumerate(sorted({run["size"] for run in runs}, key=_order)):
+        own = sorted((run for run in runs if run["size"] == size), key=lambda run: run["overlap"])
+        low, mid, high = np.array([run["estimate"] for run in own]).T
+        # Seeds of one overlap stand side by side.
+        at = np.array([run["overlap"] for run in own])
+        rank = np.array([int(np.sum(at[:k] == at[k])) for k in range(len(at))])
+        at = at + 0.012 * (rank - (np.bincount(rank).size - 1) / 2) + 0.02 * j
+        error = np.array([mid - low, high - mid])
+        series.append(Series(f"{size} model", at, mid, error, style="points", group=j))
+    axes = Axis("overlap ρ"), Axis("estimate, 90 % interval", limits=(-0.03, 1.03))
+    caption = "Overlap estimated from the likelihood of protected and control items."
+    return Lines(*axes, series, size=(4.6, 3.6), caption=caption)
+
+
+def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
+    """Targets above what M wrote: protected images that came nearest, then the nearest controls."""
+    sides = [
+        [row for row in ranked if (row["group"] == "control") is held][:most]
+        for held in (False, True)
+    ]
+    side = round(len(ranked[0]["target"]) ** 0.5)
+    step = side + 2
+    columns = max(map(len, sides))
+    # One picture of all, clear between them: an axis for each image would take seconds to draw.
+    sheet = np.full((4 * step, columns * step), np.nan)
+    notes = []
+    for k, (rows, part) in enumerate(
+        (rows, part) for rows in sides for part in ("target", "output")
+    ):
+        for j, row in enumerate(rows):
+            image = _gray_values(row[part], side**2, levels).reshape(side, side)
+            sheet[k * step + 1 :, j * step + 1 :][:side, :side] = image
+            if part == "output":
+                error = f"{float(row['squared_error']):.3f}"
+                notes.append(((j + 0.5) * step, float((k + 1) * step), error))
+    names, height = ["protected", "M wrote", "control", "M wrote"], 4 * step
+    places = [(k + 0.5) * step for k in range(4)]
+    return Map(
+        Axis("", ticks="none"),
+        Axis("", places=places, names=names, limits=(float(height), 0.0)),
+        Axis("", limits=(0.0, 1.0)),
+        np.arange(columns * step + 1),
+        np.arange(height + 1),
+        sheet,
+        notes=notes,
+        palette="gray",
+        bar=False,
+        equal=True,
+        size=(0.8 * columns + 1.2, 3.6),
+        caption="Targets above outputs, nearest first: protected images, then controls, with mean "
+        "squared errors.",
+    )
+
+
+def _gray_values(text: str, size: int, levels: int) -> np.ndarray:
+    """Gray values in [0, 1] of an image written as text, padded with black."""
+    values = [max(PIXELS.find(c), 0) for c in text[:size].ljust(size, "0")]
+    return np.minimum(np.array(values) / (levels - 1), 1.0)
+
+
+def _order(size: str) -> tuple[int, str]:
+    known = ("basic", "complex", "large")
+    return (known.index(size) if size in known else len(known)), size
+
+
+def _ends(values: Sequence[Any]) -> list[Any]:
+    return list(dict.fromkeys([values[0], values[-1]]))

@@ -1,0 +1,279 @@
+"""Observables of a transformer's states against depth, beside the control without training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastable.core.figure import Axis, Histogram, Lines, Map, Panels, Series, Strip
+from metastable.flows import Trajectory
+from metastable.observe.similarity import pairwise_similarity
+
+if TYPE_CHECKING:
+    from metastable.models.inspection import Inspection
+    from metastable.models.study import Study
+
+__all__ = [
+    "depth_axis",
+    "plot_alignment",
+    "plot_cluster_counts",
+    "plot_cosine_histograms",
+    "plot_cosines",
+    "plot_energies",
+    "plot_ranks",
+    "plot_study",
+]
+
+THINNEST = 0.02  # bar of a histogram
+ARMS = {"trained": 0, "untrained": -1, "shuffled": 1}  # numbers of colors
+COSINE = r"$\langle x_i, x_j\rangle$"
+
+
+def depth_axis(times: np.ndarray) -> Axis:
+    """Layers; past 64 of them logarithmic."""
+    if times[-1] <= 64:
+        return Axis("layer")
+    places = [0, *(2**k for k in range(0, 20, 2) if 2**k <= times[-1])]
+    limits = (-0.1, 1.06 * float(times[-1]))
+    return Axis("layer", scale="symlog", limits=limits, places=places)
+
+
+def plot_cosine_histograms(run: Trajectory, control: Trajectory | None, count: int = 5) -> Panels:
+    """Densities of ⟨x_i,x_j⟩, i ≠ j, through the layers; the control, if any, in the lower row."""
+    rows = [("trained", run)] + ([] if control is None else [("untrained", control)])
+    chosen = _spread(run, count)
+    lowest, top = -0.3, 0.0
+    parts = []
+    for name, states in rows:
+        for column, k in enumerate(min(k, len(states.times) - 1) for k in chosen):
+            values = pairwise_similarity(states.frames[k])[0]
+            heights, edges = _freedman_diaconis(values)
+            lowest = min(lowest, values.min() - 0.05)
+            # A collapsed state is one bar of any height: the frame is that of the first states.
+            if name == "trained" or column == 0:
+                top = max(top, 1.25 * heights.max())
+            note = f"mean {values.mean():.2f}\n≥ 0.99: {np.mean(values >= 0.99):.1%}"
+            label = f"density, {name}" if column == 0 else ""
+            title = f"layer {states.times[k]:g}"
+            parts.append(((edges, heights), label, title, note, ARMS[name]))
+    x = Axis(COSINE, limits=(float(lowest), 1.05))
+    panels = [
+        Histogram({"": bins}, x, Axis(label, limits=(0.0, float(top))), note=note, group=group,
+                  title=title)
+        for bins, label, title, note, group in parts
+    ]  # fmt: skip
+    caption = "Cosines of all pairs of different tokens through the layers, Freedman–Diaconis bins"
+    if control is not None:
+        caption += "; above the trained model, below the same shape without training"
+    return Panels(
+        panels,
+        len(chosen),
+        size=(1.75 * len(chosen), 2.0 * len(rows)),
+        caption=f"{caption}. The diagonal i = j is left out; bars that leave the frame are cut.",
+    )
+
+
+def plot_cosines(result: Inspection) -> Strip:
+    """Histograms on fixed edges as a heat map, their mean, and theory's γ with a fitted clock."""
+    sides = [("trained", result.table, result.clock)]
+    if result.control_table is not None and result.control_clock is not None:
+        sides.append(("untrained", result.control_table, result.control_clock))
+    maps = []
+    for name, table, clock in sides:
+        times = table.times
+        label = rf"$\gamma_\beta$, $\beta$ = {clock.beta:g}, {clock.rate:.2g} per layer"
+        maps.append(
+            Map(
+                depth_axis(times),
+                Axis("" if maps else COSINE, limits=(-0.6, 1.02)),
+                Axis("share of pairs", scale="log", limits=(1e-4, 1.0)),
+                np.concatenate([times[:1], (times[1:] + times[:-1]) / 2, times[-1:]]),
+                np.linspace(-1, 1, table.histogram.shape[1] + 1),
+                np.where(table.histogram > 0, table.histogram, np.nan).T,
+                [
+                    Series("mean", times, table.mean_cosine),
+                    Series(label, times, clock.cosines, role="theory", dash="dashed"),
+                ],
+                palette="density",
+                title=name,
+            )
+        )
+    return Strip(
+        maps,
+        columns=len(maps),
+        size=(4.4 * len(maps), 3.3),
+        caption="Cosines of all pairs on fixed bins through depth, their mean, and the common "
+        "cosine of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA "
+        "units a layer).",
+    )
+
+
+def plot_cluster_counts(result: Inspection) -> Panels:
+    """Clusters by three definitions, the control's, and what merged and split."""
+    table, at = result.table, result.table.times[result.table.chosen]
+    counts = [
+        Series("cosine > 0.99", table.times, table.clusters, group=0),
+        Series("rank of the Gram matrix", at, table.gram_rank, style="points", group=2),
+        Series("maxima of the density", at, table.modes, style="points", group=5),
+    ]
+    if result.control_table is not None:
+        control = result.control_table
+        counts.append(Series("untrained", control.times, control.clusters, role="control"))
+    changes = [
+        Series("merged", table.times, np.cumsum(table.merges)),
+        Series("split", table.times, np.cumsum(table.splits)),
+    ]
+    limits = (0.0, 1.08 * float(table.clusters.max()))
+    right = Axis("clusters, summed over layers")
+    return Panels(
+        [
+            _over_depth(result, Axis("clusters", limits=limits), counts),
+            _over_depth(result, right, changes),
+        ],
+        2,
+        size=(8.6, 3.1),
+        caption="Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram "
+        "matrix thresholded there, maxima of the kernel density at β = 50. Right: clusters (cosine "
+        "> 0.99) that became part of another, and parts that left one, since the start."
+        + _mark(result),
+    )
+
+
+def plot_ranks(result: Inspection) -> Panels:
+    """Effective rank with and without the first token, its length, and two measures of collapse."""
+    table, first = result.table, result.first
+    states = np.arange(len(first.ratios)).astype(float)
+    ranks = [
+        Series("all tokens", states, first.ranks, group=5),
+        Series("without the first", states, first.ranks_without, group=0),
+    ]
+    length = [Series("", states, first.ratios, group=5)]
+    rest = [
+        Series("from consensus", table.times, table.residual, group=2),
+        Series("top 3 coordinates", table.times, table.top_share, group=3),
+    ]
+    x, longer = depth_axis(states), Axis("length of the first token\nover the median", scale="log")
+    return Panels(
+        [
+            Lines(x, Axis("effective rank, lengths kept", limits=(0.0, None)), ranks),
+            Lines(x, longer, length, levels={"": first.threshold}),
+            _over_depth(result, Axis("share", limits=(0.0, 1.02)), rest),
+        ],
+        3,
+        size=(10.5, 3.0),
+        caption="Effective rank of the raw states and the length of the first token (dotted: where "
+        "it counts as standing out), at trained depth; distance from consensus ‖X − 1x̄ᵀ‖/‖X‖, "
+        "and the share of the mean cosine that three coordinates carry.",
+    )
+
+
+def plot_energies(result: Inspection) -> Panels:
+    """Interaction energies through depth, with the states at which they fell."""
+    from metastable.models.depthwise import BETAS, energy_drops
+
+    sides = [("trained", result.table)]
+    if result.control_table is not None:
+        sides.append(("untrained", result.control_table))
+    panels = []
+    for k, beta in enumerate(BETAS):
+        series = []
+        for name, table in sides:
+            values = table.energy[:, k]
+            drops = energy_drops(values)
+            series.append(Series(name, table.times, values, group=ARMS[name]))
+            fell = table.times[drops], values[drops]
+            series.append(Series("", *fell, style="points", marker="triangle", group=5))
+        y = Axis(r"$2\beta e^{-\beta} E_\beta$")
+        panels.append(_over_depth(result, y, series, title=rf"$\beta$ = {beta:g}"))
+    return Panels(
+        panels,
+        len(panels),
+        size=(4.3 * len(panels), 3.0),
+        caption="Energy of the directions, 1 for a single cluster. Attention with V = I never lets "
+        "it fall; triangles mark layers after which it is lower than before." + _mark(result),
+    )
+
+
+def plot_alignment(result: Inspection) -> Panels:
+    """Linear CKA between layers, and the intrinsic dimension of the states."""
+    table, other = result.table, result.control_table
+    depths = table.times[table.chosen]
+    ticks = np.unique(np.linspace(0, len(depths) - 1, min(7, len(depths))).astype(int))
+    names = [f"{depths[k]:g}" for k in ticks]
+    axis, edges = Axis("layer", places=ticks.tolist(), names=names), np.arange(len(depths) + 1)
+    value = Axis("linear CKA", limits=(0.0, 1.0))
+    left = Map(axis, axis, value, edges - 0.5, edges - 0.5, table.cka, equal=True)
+    dimensions = [Series("trained", depths, table.dimension, style="both", group=6)]
+    if other is not None:
+        at = other.times[other.chosen]
+        dimensions.append(Series("untrained", at, other.dimension, role="control"))
+    right = _over_depth(result, Axis("intrinsic dimension", limits=(0.0, None)), dimensions)
+    return Panels(
+        [left, right],
+        2,
+        size=(8.0, 3.2),
+        caption="Linear CKA between states, 1 where they agree up to rotation and scale; intrinsic "
+        "dimension by nearest neighbors, coincident tokens counted once." + _mark(result),
+    )
+
+
+def plot_study(study: Study) -> Panels:
+    """Means over prompts with bands of one standard deviation, for the model and its controls."""
+    names = {
+        "mean_cosine": "mean cosine",
+        "mass_099": "pairs ≥ 0.99",
+        "cluster_share": "clusters / tokens",
+        "effective_rank": "effective rank",
+    }
+    panels = []
+    for name, label in names.items():
+        series = []
+        for arm in study.series:
+            spread = study.spread(arm, name)
+            band = np.array([spread.mean - spread.deviation, spread.mean + spread.deviation])
+            series.append(Series(arm, study.times, spread.mean, band=band, group=ARMS[arm]))
+        panels.append(Lines(depth_axis(study.times), Axis(label), series, legend=not panels))
+    return Panels(
+        panels,
+        2,
+        size=(8.6, 5.6),
+        caption=f"{study.prompts} prompts: mean and one standard deviation, for the model, the "
+        "same shape without training, and the model on shuffled tokens.",
+    )
+
+
+def _over_depth(result: Inspection, y: Axis, series: list[Series], **rest: Any) -> Lines:
+    """Lines over the layers; a dotted line marks the trained depth."""
+    times, trained = result.table.times, result.run.statistics["layers"]
+    marks = {"": trained} if times[-1] > trained else {}
+    return Lines(depth_axis(times), y, series, marks=marks, **rest)
+
+
+def _spread(run: Trajectory, count: int) -> list[int]:
+    """First and last state, the trained depth, and even steps between (of log depth, if long)."""
+    last = len(run.times) - 1
+    if last < count:
+        return list(range(last + 1))
+    trained = min(int(np.searchsorted(run.times, run.statistics["layers"])), last)
+    if trained < last:
+        past = np.geomspace(trained, last, count - 1)
+        return sorted({0, *np.round(past).astype(int).tolist()})
+    return np.round(np.linspace(0, last, count)).astype(int).tolist()
+
+
+def _freedman_diaconis(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Density and edges; the width 2·IQR·n^{−1/3}, or what can still be seen."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    width = max(2 * (high - low) * len(values) ** (-1 / 3), THINNEST)
+    bins = int(np.ceil((values.max() - values.min()) / width)) or 1
+    edges = values.max() + width * np.arange(-bins, 1)
+    edges[0] = min(edges[0], values.min())
+    return np.histogram(values, edges, density=True)
+
+
+def _mark(result: Inspection) -> str:
+    trained = result.run.statistics["layers"]
+    if result.run.times[-1] <= trained:
+        return ""
+    return f" Dotted: the trained depth, {trained} layers."

@@ -1,0 +1,175 @@
+"""Figures of a sweep: each observable over its axes, with what theory says where it says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+
+from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
+from metastable.report.figures.sweep_theory import curves_for
+from metastable.sweep.spec import Sweep
+
+__all__ = ["figures_of_sweep", "plot_cells", "plot_observable"]
+
+NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
+PANELS = 6  # small multiples along a third axis, at most
+# Counts and lifetimes are read off lines, one for each value of the second axis.
+ON_LINES = ("first_clusters", "last_clusters", "lifetime", "dominant_mode")
+
+
+def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:
+    """A figure for each observable, the mean over repetitions: a map over two axes, else lines."""
+    figures: dict[str, Figure] = {}
+    for name in sweep.observables:
+        values, spread = _over_repetitions(data[name].where(data["done"]))
+        curves = curves_for(name, sweep, values)
+        if values.ndim == 1 or _words(values, values.dims[0]) or name in ON_LINES:
+            figures[name] = plot_observable(values, spread, curves, data)
+        else:
+            figures[name] = plot_cells(values, curves, data)
+    return figures
+
+
+def _over_repetitions(every: xarray.DataArray) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """Mean and standard error over the repetitions done; NaN where none is, or one is infinite."""
+    axis = every.dims.index("repetition")
+    values = every.values
+    known = ~np.isnan(values)
+    count = known.sum(axis)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, values, 0).sum(axis) / count
+        mean = np.where(np.isfinite(mean), mean, np.nan)
+        off = np.where(known, values - np.expand_dims(mean, axis), 0)
+        error = np.sqrt((off**2).sum(axis)) / count
+    like = every.isel(repetition=0, drop=True)
+    return like.copy(data=mean), like.copy(data=error)
+
+
+def plot_cells(
+    values: xarray.DataArray, curves: Mapping[Any, Any], data: xarray.Dataset
+) -> Map | Strip:
+    """One number over two axes, as colors; panels along a third axis; theory as lines.
+
+    `curves` gives, for a panel's value (None for a single panel), lines by label: arrays x, y.
+    """
+    dims = [str(d) for d in values.dims]
+    x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
+    y = "beta" if "beta" in dims and x != "beta" else next(d for d in dims if d != x)
+    third = [d for d in dims if d not in (x, y)]
+    values = values.isel({d: 0 for d in third[1:]})
+    shown: list[Any] = [None]
+    if third:
+        every = values[third[0]].values
+        kept = np.linspace(0, len(every) - 1, min(len(every), PANELS)).round().astype(int)
+        shown = [every[k] for k in kept]
+    finite = values.values[np.isfinite(values.values)]
+    limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    labels = {label for lines in curves.values() for label in lines}
+    about = values.attrs.get("long_name", values.name)
+    across, up = _axis(x, data), _axis(y, data)
+    caption = f"{about} over {across.text} and {up.text}{_theory(labels)}."
+    maps = []
+    for panel in shown:
+        part = values if panel is None else values.sel({third[0]: panel})
+        lines = (curves.get(panel) or {}).items()
+        maps.append(
+            Map(
+                across,
+                up,
+                Axis(_name(values), limits=limits),
+                _edges(data[x].values),
+                _edges(data[y].values),
+                part.transpose(y, x).values,
+                [Series(label, *line, role="theory") for label, line in lines],
+                title="" if panel is None else f"{NAMES.get(third[0], third[0])} = {_short(panel)}",
+                caption=caption,
+                size=(5.0, 3.4),
+            )
+        )
+    if len(maps) == 1:
+        return maps[0]
+    columns = min(len(maps), 3)
+    size = (3.1 * columns + 0.8, 2.7 * -(-len(maps) // columns))
+    return Strip(maps, columns=columns, caption=caption, size=size)
+
+
+def plot_observable(
+    values: xarray.DataArray,
+    spread: xarray.DataArray,
+    curves: Mapping[Any, Any],
+    data: xarray.Dataset,
+) -> Lines:
+    """One number along one axis, a line for each value of another, with standard errors."""
+    dims = [str(d) for d in values.dims]
+    x = next((d for d in ("time", "beta") if d in dims), dims[-1])
+    others = [d for d in dims if d != x]
+    values = values.isel({d: 0 for d in others[1:]})
+    spread = spread.isel({d: 0 for d in others[1:]})
+    lines: list[Any] = [None] if not others else list(values[others[0]].values)
+    wordy = not others or _words(values, others[0])
+    clustering = values.name == "similarity" and x == "time"
+    dashes: dict[str, str] = {}
+    series = []
+    for k, line in enumerate(lines):
+        part = values if line is None else values.sel({others[0]: line})
+        error = spread if line is None else spread.sel({others[0]: line})
+        label = "" if line is None else _short(line)
+        shade = k / max(len(lines) - 1, 1)
+        color: dict[str, Any] = {"group": k} if wordy else {"shade": shade, "scale": "beta"}
+        place, height = data[x].values, part.values
+        if clustering:  # 1 − γ tells exponential, stretched and power laws apart
+            height = np.where((height < 1 - 1e-13) & (place > 0), 1 - height, np.nan)
+            series.append(Series(label, place, height, **color))
+        else:
+            known = np.isfinite(height)
+            dots = place[known], height[known], error.values[known]
+            series.append(Series(label, *dots, style="points", **color))
+        for name, curve in (curves.get(line) or {}).items():
+            label = "" if name in dashes else name
+            dash = dashes.setdefault(name, ("dashed", "dotted")[len(dashes) % 2])
+            look = {} if clustering or not others else color
+            series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
+    about = values.attrs.get("long_name", str(values.name))
+    across = _axis(x, data, scale="log" if clustering else "linear")
+    log = clustering or values.name == "lifetime"
+    up = "1 − mean cosine" if clustering else _name(values)
+    return Lines(
+        across,
+        Axis(up, scale="log" if log else "linear"),
+        series,
+        names=NAMES.get(others[0], others[0]) if others else "",
+        size=(5.2, 3.5),
+        caption=f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}.",
+    )
+
+
+def _name(values: xarray.DataArray) -> str:
+    words = {"lifetime": "lifetime", "dominant_mode": "dominant degree"}
+    return words.get(str(values.name), str(values.name).replace("_", " "))
+
+
+def _theory(labels: set[str]) -> str:
+    return f"; lines: {', '.join(sorted(labels))}" if labels else ""
+
+
+def _axis(dim: str, data: xarray.Dataset, scale: str = "linear") -> Axis:
+    return Axis(NAMES.get(dim, dim), clock=data[dim].attrs.get("clock") or "", scale=scale)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _words(values: xarray.DataArray, dim: Any) -> bool:
+    return values[dim].dtype.kind not in "if"
+
+
+def _edges(places: np.ndarray) -> np.ndarray:
+    """Borders half way between places; the outer ones as far out as in."""
+    if len(places) == 1:
+        return np.array([places[0] - 0.5, places[0] + 0.5])
+    middles = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
