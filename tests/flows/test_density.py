@@ -163,16 +163,18 @@ def test_step_limit_and_refusals():
 
 
 def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
-    from metastable.results import load_run, run_and_keep
-    from metastable.spec.experiment import load_experiment
+    from metastable import kinds
+    from metastable.comparison.run import trajectory_of
+    from metastable.spec.experiment import Experiment
 
     spec = tmp_path / "density.toml"
     spec.write_text(
         '[measure]\nkind = "density_mode"\ndegree = 2\namplitude = 0.05\n[field]\nbeta = 2.0\n'
         "[flow]\nhorizon = 1.0\nframes = 3\n[flow.resolution]\nleast = 32\nmost = 64\n"
     )
-    experiment = load_experiment(spec, {})
-    run, summary = run_and_keep(experiment, tmp_path / "out")
+    experiment = Experiment.load(spec, {})
+    result = kinds.run(experiment, tmp_path / "out", page=False)
+    run, summary = trajectory_of(result), result.to_dict()
     assert json.loads(json.dumps(summary))["outcome"] == "done"
     table = np.array(summary["amplitudes"])
     assert table.shape == (3, 12) and table[0, 1] == pytest.approx(0.05)
@@ -181,7 +183,7 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     assert (
         summary["tokens"] is None and summary["energy_monotone"] and summary["clusters"][-1][1] == 2
     )
-    _, back, _ = load_run(tmp_path / "out")
+    back = trajectory_of(kinds.open(tmp_path / "out"))
     assert np.array_equal(back.frames[-1].coefficients, run.frames[-1].coefficients)
     for change, message in [
         ({"flow.stepper.kind": "geodesic"}, r'stepper\.kind must be "adaptive"'),
@@ -190,6 +192,6 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
         ({"flow.sum": "dense"}, r"flow\.sum and flow\.check are for tokens"),
     ]:
         with pytest.raises(ValueError, match=message):
-            run_and_keep(load_experiment(spec, change), None)
+            kinds.run(Experiment.load(spec, change))
     with pytest.raises(ValueError, match=r"flow\.handover are for densities"):
-        run_and_keep(load_experiment(None, {"flow.handover": 10, "measure.tokens": 5}), None)
+        kinds.run(Experiment.from_tree({}, {"flow.handover": 10, "measure.tokens": 5}))

@@ -59,9 +59,10 @@ def run_experiment(
     *,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
+    start: tuple[Points | Density, Field] | None = None,
 ) -> Trajectory:
-    """Build the measure and the field of a spec and run its flow."""
-    measure, field = build_start(experiment)
+    """Run the flow of a spec, from what `build_start` made of it if that is at hand."""
+    measure, field = start or build_start(experiment)
     how = experiment.flow
     horizon = math.inf if how.horizon == "end" else how.horizon
     if isinstance(measure, Density):

@@ -19,10 +19,10 @@ from metastable.core.spec import (
     Positive,
     Seed,
     Several,
+    Spec,
     Whole,
-    fingerprint,
 )
-from metastable.core.toml import read_toml, to_toml
+from metastable.core.toml import read_toml
 
 __all__ = [
     "KINDS",
@@ -42,24 +42,14 @@ __all__ = [
 ]
 
 
-class LessonSpec(Model):
+class LessonSpec(Spec):
     """What all lessons have: a kind, a name for people, and a seed.
 
     >>> Classification(kind="classification").training.steps
     1500
     """
 
-    kind: str
-    name: str = ""
     seed: Seed = 0
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the content, the name aside: equal digests mean equal lessons."""
-        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
-
-    def to_toml(self) -> str:
-        return to_toml(self.model_dump(mode="json", exclude_none=True))
 
 
 class Spirals(Model):

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from metastable.report.page import write_page as write_page
     from metastable.report.recurrence import draw_gradients as draw_gradients
     from metastable.report.recurrence import draw_recall as draw_recall
-    from metastable.report.runs import report_run as report_run
-    from metastable.report.runs import report_runs as report_runs
     from metastable.report.svg import save_figure as save_figure
 
 # Imported on first use: the terminal's text must not wait for matplotlib.
@@ -53,7 +51,6 @@ _HOMES = {
     "noise": "draw_branches draw_phases",
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
     "recurrence": "draw_gradients draw_recall",
-    "runs": "report_run report_runs",
     "svg": "save_figure",
 }
 __getattr__, __dir__, _names = lazy("metastable.report", _HOMES)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
+from metastable.core.result import Result
 from metastable.report.page import Facts, Listing, Picture, Section, Table, write_page
 from metastable.report.predicted import curves_for
 from metastable.report.style import BETA, CATEGORIES, INK, TIME, ink_axis, legend, new_figure
@@ -17,7 +18,7 @@ from metastable.report.svg import save_figure
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep, status
 
-__all__ = ["draw_map", "draw_series", "figures_of_sweep", "report_sweep"]
+__all__ = ["draw_map", "draw_series", "figures_of_sweep", "report_sweep", "write_sweep"]
 
 NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
 PANELS = 6  # small multiples along a third axis, at most
@@ -44,6 +45,12 @@ def report_sweep(folder: str | Path) -> Path:
     blocks.append(Listing("Spec (TOML)", sweep.to_toml(), open=True))
     title = sweep.name or folder.resolve().name
     return write_page(folder / "report.html", title, Section(title, blocks))
+
+
+def write_sweep(result: Result) -> Path:
+    """Write `report.html` and `figures/` into the folder of a sweep; return the page's path."""
+    assert result.folder is not None
+    return report_sweep(result.folder)
 
 
 def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:

@@ -1,14 +1,20 @@
-"""Pages of finished runs."""
+"""Pages of flows: the verdicts, what was asked, what theory foretold, figures, provenance."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from metastable.comparison import predict
+from metastable.comparison.citations import readable
+from metastable.comparison.run import trajectory_of
+from metastable.core.result import Result
+from metastable.flows import Trajectory
 from metastable.report.figures import figures_of
 from metastable.report.page import (
     Block,
@@ -22,73 +28,68 @@ from metastable.report.page import (
     write_page,
 )
 from metastable.report.svg import save_figure
-from metastable.results import load_run
 
-__all__ = ["report_run", "report_runs"]
+__all__ = ["write_run", "write_runs"]
 
 LONGEST_LISTING = 50_000  # characters
-Rows = Iterable[Mapping[str, Any]]
 
 
-def report_run(
-    folder: str | Path, verdicts: Rows = (), predictions: Mapping[str, Any] | None = None
-) -> Path:
-    """Write `report.html` and `figures/` into the folder of a run; return the page's path.
+def write_run(result: Result) -> Path:
+    """Write `report.html` and `figures/` into the folder of a flow; return the page's path."""
+    assert result.folder is not None
+    return write_runs([result], result.folder / "report.html")
 
-    `verdicts` are rows such as {"claim": …, "expected": …, "observed": …, "verdict": "agree"},
-    `predictions` are values by name; tables of nothing are left out. Written anew each time.
+
+def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> Path:
+    """Write one page about several flows, and the figures of each into its folder.
+
+    All verdicts stand at the top, above the first run. The default title is the runs' names.
     """
-    folder = Path(folder)
-    path = folder / "report.html"
-    return report_runs([folder], path, None, {folder: verdicts}, {folder: predictions or {}})
-
-
-def report_runs(
-    folders: Sequence[str | Path],
-    path: str | Path,
-    title: str | None = None,
-    verdicts: Mapping[Any, Rows] | None = None,
-    predictions: Mapping[Any, Mapping[str, Any]] | None = None,
-) -> Path:
-    """Write one page about several runs, and the figures of each into its folder.
-
-    `verdicts` and `predictions` give those of each folder. All verdicts stand at the top, above
-    the first run. The default title is the runs' names.
-    """
-    judged = {Path(folder): list(rows) for folder, rows in (verdicts or {}).items()}
-    foretold = {Path(folder): values for folder, values in (predictions or {}).items()}
     sections, lead = [], []
-    for folder in map(Path, folders):
-        section, clock = _describe(folder, foretold.get(folder, {}))
-        sections.append(section)
-        if judged.get(folder):
-            name = section.title if len(folders) > 1 else ""
-            lead.append(_judge(judged[folder], name, clock))
+    for result in results:
+        sections.append(_describe(result))
+        rows = [
+            dataclasses.asdict(row) | {"source": readable(row.source)}
+            for row in result.verdicts.rows
+        ]
+        if rows:
+            name = sections[-1].title if len(results) > 1 else ""
+            lead.append(_verdicts(rows, name, result.verdicts.clock))
     title = title or ", ".join(section.title for section in sections)
     return write_page(path, title, *sections, lead=lead)
 
 
-def _describe(folder: Path, predictions: Mapping[str, Any]) -> tuple[Section, str]:
-    """The section about a run, and whose clock its times are in."""
-    experiment, run, manifest = load_run(folder)
-    blocks: list[Block] = [Facts(_facts(experiment.model_dump(), manifest))]
-    foretold = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
+def _describe(result: Result) -> Section:
+    """The section about one flow; its figures are written too."""
+    run = trajectory_of(result)
+    assert result.folder is not None
+    blocks: list[Block] = [Facts(_facts(result.spec.model_dump(), result.manifest))]
+    foretold = _predictions(run)
     if foretold:
         blocks.append(rows_table(foretold, f"What theory predicts, {_clocked(run.clock)}"))
     for name, figure in figures_of(run).items():
-        save_figure(figure, folder / "figures", name)
+        save_figure(figure, result.folder / "figures", name)
         blocks.append(Picture(figure))
-    spec, history = experiment.to_toml(), json.dumps(manifest, indent=2, ensure_ascii=False)
-    blocks.append(Listing("Spec (TOML)", _begin(spec, "spec.toml"), open=True))
+    history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
+    blocks.append(Listing("Spec (TOML)", _begin(result.spec.to_toml(), "spec.toml"), open=True))
     blocks.append(Listing("Manifest (JSON)", _begin(history, "manifest.json")))
-    return Section(experiment.name or folder.resolve().name, blocks), run.clock
+    return Section(result.name, blocks)
+
+
+def _predictions(run: Trajectory) -> list[dict[str, str]]:
+    """Rows of what theory says of the start, where it says something."""
+    start = run.frames[0]
+    if run.field is None or not getattr(start, "on_sphere", False):
+        return []
+    foretold = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
+    return [{"quantity": k, "value": readable(v)} for k, v in foretold.items() if v != "–"]
 
 
 def _clocked(clock: str) -> str:
     return f"times and rates in the {clock} clock"
 
 
-def _judge(rows: list[Mapping[str, Any]], run: str, clock: str) -> Table:
+def _verdicts(rows: Sequence[Mapping[str, Any]], run: str, clock: str) -> Table:
     """Verdicts first, reason and source as notes to the claim; the caption counts them."""
     table = []
     for row in rows:
