@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 import metastable as ms
-from metastable.report.pages.run import report_folders
-from metastable.results import run_and_keep
+from metastable.report.pages.run import write_runs
 from metastable.spec.experiment import Experiment
 
 # Parameters
@@ -36,7 +35,7 @@ experiments = {
     ),
 }
 
-folders = []
+results = []
 for name, experiment in experiments.items():
     # Theory, before anything runs
     print(f"\n{experiment.name}\n")
@@ -47,13 +46,13 @@ for name, experiment in experiments.items():
     # Flow
     folder = out / name
     shutil.rmtree(folder, ignore_errors=True)
-    run, _ = run_and_keep(experiment, folder)
-    print(f"\n{run}\n")
+    result = ms.run(experiment, folder)
+    print(f"\n{result}\n")
 
     # Verdict
-    ms.compare(run).print()
-    folders.append(folder)
+    result.verdicts.print()
+    results.append(result)
 
 # Report
-page = report_folders(folders, out / "report.html", "Metastable: circle and sphere")
+page = write_runs(results, out / "report.html", "Metastable: circle and sphere")
 print(f"\nReport: {page}")

@@ -140,12 +140,12 @@ def test_an_interrupt_says_what_is_left(ask, failing, monkeypatch, tmp_path):
     failing(KeyboardInterrupt())
     assert ask(*PREDICT) == (130, "", "metastable: interrupted; nothing was written.\n")
 
-    def begin(experiment, folder, *_):
+    def begin(experiment, folder, **_):
         folder.mkdir()
         (folder / "spec.toml").write_text(experiment.to_toml())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metastable.results.run_and_keep", begin)
+    monkeypatch.setattr("metastable.kinds.run", begin)
     code, out, err = ask("run", "--tokens", "4", "--out", tmp_path / "r", "--json")
     assert (code, out) == (130, "") and err.count("\n") == 1
     assert f"{tmp_path / 'r'} is unfinished: run the same command again" in err

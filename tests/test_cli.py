@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+from metastable import kinds
 from metastable.cli import main
+from metastable.comparison.run import trajectory_of
 from metastable.observe.energy import energy
-from metastable.results import load_run
 
 SMALL = ["--dim", "3", "--tokens", "12", "--beta", "2", "--horizon", "4", "--set", "flow.frames=5"]
 
@@ -48,20 +49,22 @@ def test_json_has_every_promised_key(kept):
 
 def test_reported_energy_is_the_energy_of_the_kept_tokens(kept):
     folder, summary = kept
-    _, run, manifest = load_run(folder)
+    result = kinds.open(folder)
+    run = trajectory_of(result)
     x = np.asarray(run.frames[-1].points)
     direct = np.exp(2.0 * x @ x.T).sum() / (2 * 2.0 * 12**2)
     assert summary["energy_last"] == pytest.approx(direct, rel=1e-12)
     assert float(energy(run.frames[-1], 2.0)) == pytest.approx(direct, rel=1e-12)
-    assert manifest["result"] == summary
+    assert result.to_dict() == summary
 
 
 def test_manifest_tells_where_a_result_comes_from(kept):
     folder, _ = kept
-    experiment, _, manifest = load_run(folder)
-    assert manifest["spec_sha256"] == experiment.digest
+    result = kinds.open(folder)
+    manifest = result.manifest
+    assert manifest["spec_sha256"] == result.spec.digest
     assert manifest["spec"]["field"]["beta"] == 2.0
-    assert set(manifest["files_sha256"]) == {"spec.toml", "trajectory.zarr"}
+    assert set(manifest["files_sha256"]) == {"spec.toml", "verdicts.json", "data.zarr"}
     assert {"jax", "diffrax", "metastable", "python"} <= set(manifest["versions"])
 
 
@@ -79,7 +82,7 @@ def test_the_kept_spec_runs_again_to_the_same_tokens(kept, tmp_path):
     folder, _ = kept
     again = metastable("run", folder / "spec.toml", "--out", tmp_path / "again", "--json")
     assert again.returncode == 0, again.stderr
-    first, second = load_run(folder)[1], load_run(tmp_path / "again")[1]
+    first, second = (trajectory_of(kinds.open(f)) for f in (folder, tmp_path / "again"))
     np.testing.assert_array_equal(first.points, second.points)
 
 
@@ -128,7 +131,7 @@ def test_blow_up_is_an_outcome_with_the_frames_kept(tmp_path):
     assert done.returncode == 1, done.stderr
     summary = json.loads(done.stdout)
     assert summary["outcome"] == "blow_up" and "Rescaled" in summary["message"]
-    assert len(load_run(tmp_path / "out")[1].frames) >= 2
+    assert len(trajectory_of(kinds.open(tmp_path / "out")).frames) >= 2
 
 
 BAD = {

@@ -15,6 +15,7 @@ import metastable.spec.fields
 import metastable.spec.measures
 from metastable.flows.build import build_start
 from metastable.spec import experiment as spec
+from metastable.spec.experiment import Experiment
 
 ROOT = Path(__file__).parents[1]
 SPEC = (ROOT / "docs" / "spec.md").read_text()
@@ -22,7 +23,7 @@ BLOCKS = re.findall(r"^```toml\n(.*?)^```", SPEC, re.M | re.S)
 
 
 def test_the_example_spec_builds_what_it_says():
-    experiment = spec.load_experiment(ROOT / "examples" / "spec.toml", {})
+    experiment = Experiment.load(ROOT / "examples" / "spec.toml", {})
     measure, field = build_start(experiment)
     assert (measure.count, measure.dim, experiment.flow.frames) == (200, 3, 51)
     assert repr(field).count("SelfAttention") == 2 and "Noise" in repr(field)
@@ -32,7 +33,7 @@ def test_the_example_spec_builds_what_it_says():
 def test_every_documented_spec_builds(block, tmp_path):
     path = tmp_path / "spec.toml"
     path.write_text(block)
-    build_start(spec.load_experiment(path, {}))
+    build_start(Experiment.load(path, {}))
 
 
 def test_every_kind_and_key_is_documented():

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastable import kinds
-from metastable.audit.spec import load_config
+from metastable.audit.spec import AuditConfig
 from metastable.core.toml import read_toml, to_toml
 from metastable.learn.spec import Classification
-from metastable.spec.experiment import Experiment, load_experiment
-from metastable.sweep.spec import Sweep, load_sweep
+from metastable.spec.experiment import Experiment
+from metastable.sweep.spec import Sweep
 
 LOADERS = {
-    "run": lambda path: load_experiment(path, {}),
-    "sweep": load_sweep,
-    "learn": kinds.load,
-    "audit": load_config,
+    "run": lambda path: Experiment.load(path, {}),
+    "sweep": Sweep.load,
+    "learn": lambda path: kinds.load(path, kind=None),
+    "audit": AuditConfig.load,
 }
 
 scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text()
@@ -98,7 +98,7 @@ def test_what_is_nested_within_the_limit_is_read(tmp_path):
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     file = tmp_path / "spec.toml"
     file.write_bytes(b"\xef\xbb\xbf[measure]\r\ntokens = 5\r\n")
-    assert load_experiment(file, {}).measure.tokens == 5
+    assert Experiment.load(file, {}).measure.tokens == 5
 
 
 HUGE = "1" + "0" * 400
@@ -173,7 +173,7 @@ def test_a_spec_written_and_read_has_the_same_digest(tmp_path):
         }
     )
     (tmp_path / "spec.toml").write_text(spec.to_toml(), encoding="utf-8")
-    again = load_experiment(tmp_path / "spec.toml", {})
+    again = Experiment.load(tmp_path / "spec.toml", {})
     assert again == spec and again.digest == spec.digest
 
 
@@ -184,9 +184,9 @@ def test_axes_keep_their_order(tmp_path):
         'observables = ["clusters"]\n[axes]\n'
         "field.beta = { from = 1.0, to = 2.0, count = 3 }\nmeasure.tokens = [3, 4]\n"
     )
-    sweep = load_sweep(file)
+    sweep = Sweep.load(file)
     file.write_text(sweep.to_toml())
-    assert list(load_sweep(file).axes) == list(sweep.axes) == ["field.beta", "measure.tokens"]
+    assert list(Sweep.load(file).axes) == list(sweep.axes) == ["field.beta", "measure.tokens"]
 
 
 def test_a_sweep_may_go_over_kinds_of_fields(tmp_path):
@@ -201,10 +201,10 @@ def test_a_sweep_may_go_over_kinds_of_fields(tmp_path):
         flow.stepper.kind = ["adaptive"]
         """
     )
-    sweep = load_sweep(file)
+    sweep = Sweep.load(file)
     keys = ["field.beta", "field.kind", "measure.kind", "flow.stepper.kind"]
     assert list(sweep.axes) == keys
     file.write_text(sweep.to_toml())
-    assert load_sweep(file) == sweep
+    assert Sweep.load(file) == sweep
     file.write_text('observables = ["clusters"]\naxes.field.value = { draw = "gaussian" }')
-    assert "axes.field.value.draw must be a valid list" in refusal(load_sweep, file)
+    assert "axes.field.value.draw must be a valid list" in refusal(Sweep.load, file)

@@ -11,8 +11,7 @@ from metastable.core.figure import Film
 from metastable.core.verdict import judge
 from metastable.learn.neural.classification import learn_classes
 from metastable.learn.spec import Classification, Descent, FlowNet, Spirals
-from metastable.report.figures.learning import plot_curves
-from metastable.report.figures.learning import film_frames, plot_frames
+from metastable.report.figures.learning import film_frames, plot_curves, plot_frames
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 

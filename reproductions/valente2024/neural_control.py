@@ -6,8 +6,8 @@ import numpy as np
 
 from metastable.learn.control.steering import Plant, steer_tokens
 from metastable.learn.control.steering_experiment import random_tokens
-from metastable.report.figures.plain import plot_lines
 from metastable.report.figures.learning import plot_paths
+from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from metastable.comparison import cite as cite
     from metastable.comparison import compare as compare
     from metastable.comparison import predict as predict
+    from metastable.comparison.run import trajectory_of as trajectory_of
+    from metastable.core.result import Result as Result
     from metastable.fields import NGPT as NGPT
     from metastable.fields import Alibi as Alibi
     from metastable.fields import Block as Block
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from metastable.flows import Resolution as Resolution
     from metastable.flows import Trajectory as Trajectory
     from metastable.flows import flow as flow
+    from metastable.kinds import open as open
+    from metastable.kinds import run as run
     from metastable.measures import Density as Density
     from metastable.measures import Gaussian as Gaussian
     from metastable.measures import Points as Points
@@ -97,8 +101,12 @@ _HOMES = {
     "flows": ("Adaptive Fixed Geodesic Hardmax Layers Merging Outcome Resolution Trajectory flow"),
     "observe": "clusters effective_rank energy similarity",
     "comparison": "cite compare predict",
+    "comparison.run": "trajectory_of",
+    "core.result": "Result",
+    "kinds": "open run",
 }
 __getattr__, __dir__, _names = lazy(
     "metastable", _HOMES, parts="fields flows learn measures models observe report theory"
 )
-__all__ = ["__version__", *_names]  # pyright: ignore[reportUnsupportedDunderAll]
+# `open` would hide Python's own in a star import.
+__all__ = ["__version__", *(n for n in _names if n != "open")]  # pyright: ignore[reportUnsupportedDunderAll]

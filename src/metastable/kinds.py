@@ -1,108 +1,192 @@
-"""Every kind of learning and of Gaussian study: its spec, and the function that carries it out."""
+"""Every kind of work, from its spec to its page: `run` and `open` for all of them."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from pydantic import ValidationError
-
-from metastable.core.answer import Answer
-from metastable.core.errors import one_line
+from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
+from metastable.core.result import Result, read_result, write_result
 from metastable.core.spec import Spec
 from metastable.core.toml import read_toml
 
-__all__ = ["KINDS", "load", "make", "run", "spec_class"]
+__all__ = ["KINDS", "Kind", "load", "make", "open", "run", "spec_class", "write_page"]
 
-# kind → class of its spec, and function(spec, checkpoint, progress) that returns an `Answer`.
-# Imported on first use: most kinds need packages that the others do not.
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Where a kind lives, each as "module:name"; imported on first use.
+
+    - `spec`: the class of its specs.
+    - `prepare`: takes a spec, refuses what cannot be done, and gives a function of (folder for
+      checkpoints or None, progress) that returns a `Result`. With `claims` that function takes the
+      result's folder, which it claims and seals itself.
+    - `finish`: where it is stated, `prepare` is itself a function of (spec, folder, progress), and
+      `finish` makes the result of (spec, what that gave), with its figures.
+    - `page`: takes a kept result, and writes its figures and page into its folder.
+    """
+
+    spec: str
+    prepare: str
+    page: str
+    noun: str = "run"  # what a folder is said to hold
+    claims: bool = False
+    finish: str = ""
+
+
+def _study(spec: str, function: str) -> Kind:
+    """An experiment in learning or a Gaussian study."""
+    page, finish = (
+        "metastable.report.pages.study:write_study",
+        "metastable.report.studies:result_of",
+    )
+    return Kind(f"metastable.{spec}", f"metastable.{function}", page, finish=finish)
+
+
 KINDS = {
-    "classification": (
-        "metastable.learn.spec:Classification",
-        "metastable.learn.neural.classification:learn_classes",
+    "flow": Kind(
+        "metastable.spec.experiment:Experiment",
+        "metastable.comparison.run:prepare",
+        "metastable.report.pages.run:write_run",
     ),
-    "deep_limit": (
-        "metastable.learn.spec:DeepLimit",
-        "metastable.learn.neural.classification:learn_deep_limit",
+    "sweep": Kind(
+        "metastable.sweep.spec:Sweep",
+        "metastable.sweep.execute:prepare",
+        "metastable.report.pages.sweep:write_sweep",
+        noun="sweep",
+        claims=True,
     ),
-    "equivariant": (
-        "metastable.learn.spec:Equivariant",
-        "metastable.learn.neural.equivariant:learn_equivariant",
+    "audit": Kind(
+        "metastable.audit.spec:AuditConfig",
+        "metastable.audit.audit:prepare_audit",
+        "metastable.report.pages.audit:write_audit",
+        noun="audit",
+        claims=True,
     ),
-    "steering": (
-        "metastable.learn.spec:Steering",
-        "metastable.learn.control.steering_experiment:learn_steering",
+    "inspect": Kind(
+        "metastable.models.spec:Inspect",
+        "metastable.models.spec:inspect_spec",
+        "metastable.report.pages.inspect:write_inspection",
+        noun="inspection",
+        finish="metastable.report.pages.inspect:result_of",
     ),
-    "feedforward": (
-        "metastable.learn.spec:FeedForwardMap",
-        "metastable.learn.control.feedforward:learn_feedforward",
+    "classification": _study(
+        "learn.spec:Classification", "learn.neural.classification:learn_classes"
     ),
-    "clusters": (
-        "metastable.learn.spec:ClustersOnDemand",
-        "metastable.learn.control.clusters:learn_clusters",
+    "deep_limit": _study("learn.spec:DeepLimit", "learn.neural.classification:learn_deep_limit"),
+    "equivariant": _study("learn.spec:Equivariant", "learn.neural.equivariant:learn_equivariant"),
+    "steering": _study("learn.spec:Steering", "learn.control.steering_experiment:learn_steering"),
+    "feedforward": _study(
+        "learn.spec:FeedForwardMap", "learn.control.feedforward:learn_feedforward"
     ),
-    "particle_fit": (
-        "metastable.learn.spec:ParticleFit",
-        "metastable.models.particles:learn_particles",
+    "clusters": _study("learn.spec:ClustersOnDemand", "learn.control.clusters:learn_clusters"),
+    "particle_fit": _study("learn.spec:ParticleFit", "models.particles:learn_particles"),
+    "gaussian_beta": _study("learn.spec:GaussianBeta", "learn.gaussian.experiments:learn_beta"),
+    "gaussian_depth": _study("learn.spec:GaussianDepth", "learn.gaussian.experiments:learn_depth"),
+    "gaussian_matrices": _study(
+        "learn.spec:GaussianMatrices", "learn.gaussian.experiments:learn_matrices"
     ),
-    "gaussian_beta": (
-        "metastable.learn.spec:GaussianBeta",
-        "metastable.learn.gaussian.experiments:learn_beta",
+    "gaussian_tokens": _study("learn.spec:GaussianTokens", "learn.gaussian.tokens:learn_tokens"),
+    "gaussian_steering": _study(
+        "learn.spec:GaussianSteering", "learn.gaussian.steering:learn_path"
     ),
-    "gaussian_depth": (
-        "metastable.learn.spec:GaussianDepth",
-        "metastable.learn.gaussian.experiments:learn_depth",
-    ),
-    "gaussian_matrices": (
-        "metastable.learn.spec:GaussianMatrices",
-        "metastable.learn.gaussian.experiments:learn_matrices",
-    ),
-    "gaussian_tokens": (
-        "metastable.learn.spec:GaussianTokens",
-        "metastable.learn.gaussian.tokens:learn_tokens",
-    ),
-    "gaussian_steering": (
-        "metastable.learn.spec:GaussianSteering",
-        "metastable.learn.gaussian.steering:learn_path",
-    ),
-    "gaussian": (
-        "metastable.comparison.random_matrices.spec:GaussianStudy",
-        "metastable.comparison.random_matrices.study:run_study",
+    "gaussian": _study(
+        "comparison.random_matrices.spec:GaussianStudy",
+        "comparison.random_matrices.study:run_study",
     ),
 }
 
 
 def spec_class(kind: str) -> type[Spec]:
     """The class of the specs of a kind."""
-    return _find(KINDS[kind][0])
+    return _find(KINDS[kind].spec)
 
 
-def make(tree: Mapping[str, Any]) -> Spec:
-    """The spec of a tree of plain values; bad input is a `ValueError` of one line."""
-    kind = tree.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}: choose one.")
-    try:
-        return spec_class(kind).model_validate(tree)
-    except ValidationError as error:
-        raise ValueError(one_line(error)) from None
+def make(
+    tree: dict[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    kind: str | None = None,
+) -> Spec:
+    """The spec of a tree of plain values, whose `kind` says of which sort; else it is `kind`."""
+    stated = tree.get("kind", kind)
+    if not isinstance(stated, str) or stated not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {stated!r}: choose one.")
+    return spec_class(stated).from_tree(tree, overrides, folder)
 
 
-def load(path: str | Path) -> Spec:
-    """Read a spec of any of these kinds from a TOML file."""
-    return make(read_toml(path))
+def load(
+    path: str | Path, overrides: Mapping[str, Any] | None = None, kind: str | None = "flow"
+) -> Spec:
+    """The spec in a TOML file; without a `kind` in it, of that kind."""
+    return make(read_toml(path), overrides, Path(path).resolve().parent, kind)
 
 
-def run(spec: Spec, checkpoint: Path | None = None, progress: bool | None = None) -> Answer:
-    """Carry out a spec.
+def run(
+    spec: Spec | str | Path,
+    out: str | Path | None = None,
+    *,
+    progress: bool | None = None,
+    page: bool = True,
+) -> Result:
+    """Do what a spec, or the TOML file of one, asks for.
 
-    `checkpoint` is a folder that exists, for the checkpoints of its trainings, one .npz file each;
-    carried out again with the same folder, the work goes on where it was interrupted. `progress`:
-    False shows no bar.
+    With `out` the result is kept in that folder: a new one, or that of the same work cut short,
+    which is gone on with. `page=False` leaves out figures and report.html.
     """
-    return _find(KINDS[spec.kind][1])(spec, checkpoint, progress)
+    spec = spec if isinstance(spec, Spec) else load(spec)
+    kind = KINDS[spec.kind]
+    started = datetime.now(UTC)
+    work = _prepared(kind, spec)  # bad input is refused before anything is written
+    if out is None:
+        if not kind.claims:
+            return work(None, progress)
+        with TemporaryDirectory() as place:
+            return dataclasses.replace(work(Path(place), progress), folder=None)
+    folder = Path(out)
+    if kind.claims:
+        result = work(folder, progress)
+        if page:
+            write_page(result)
+        return result
+    with claimed(folder, spec, kind.noun) as unfinished:
+        result = write_result(work(unfinished, progress), folder, started)
+        if page:
+            write_page(result)
+    return result
+
+
+def open(folder: str | Path) -> Result:
+    """The result kept in a folder; every file is compared with its checksum first.
+
+    `manifest["unchecked"]` says so where an older version kept no checksums.
+    """
+    folder = Path(folder)
+    manifest = open_folder(
+        folder,
+        f"DIR must hold a finished result (with {MANIFEST}); got {folder}: make one with "
+        "`metastable run --out DIR`.",
+    )
+    return read_result(folder, load(folder / SPEC), manifest)
+
+
+def write_page(result: Result) -> Path:
+    """Write the figures and the page of a kept result into its folder; gives the page's path."""
+    return _find(KINDS[result.kind].page)(result)
+
+
+def _prepared(kind: Kind, spec: Spec) -> Any:
+    """The function that does the work of a spec."""
+    prepare = _find(kind.prepare)
+    if not kind.finish:
+        return prepare(spec)
+    finish = _find(kind.finish)
+    return lambda unfinished, progress: finish(spec, prepare(spec, unfinished, progress))
 
 
 def _find(place: str) -> Any:

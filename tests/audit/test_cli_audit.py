@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from metastable.audit.spec import AuditConfig, Source, load_config
+from metastable.audit.spec import AuditConfig, Source
 from metastable.cli import audit
 from tests.audit.small import write_config, write_texts
 
@@ -17,8 +17,7 @@ KEYS = (
     "blind_auc out"
 ).split()
 FILES = (
-    "config.toml split.json model model.json items.csv checks.json summary.json manifest.json "
-    "report.html"
+    "spec.toml split.json model model.json items.csv verdicts.json manifest.json report.html"
 ).split()
 
 
@@ -136,7 +135,7 @@ def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
     assert told["exact_rate"]["protected"] >= 0.7
     low, _, high = told["overlap_estimate"]
     assert 0 < low <= 0.75 <= high
-    digests = json.loads((tmp_path / "run" / "manifest.json").read_text())["result"]["model_sha256"]
+    digests = json.loads((tmp_path / "run" / "manifest.json").read_text())["model_sha256"]
     assert set(digests) >= {"config.json", "model.safetensors", "tokenizer.json"}
     for name, digest in digests.items():
         content = (tmp_path / "gpt2" / name).read_bytes()
@@ -207,4 +206,4 @@ def test_bad_configs_are_refused_in_one_line_with_a_remedy(tmp_path, change, wor
 def test_a_config_survives_its_file(tmp_path):
     config = AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=0.9, seed=3)
     (tmp_path / "config.toml").write_text(config.to_toml())
-    assert load_config(tmp_path / "config.toml") == config
+    assert AuditConfig.load(tmp_path / "config.toml") == config

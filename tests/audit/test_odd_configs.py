@@ -7,7 +7,7 @@ import pytest
 
 from metastable.audit import audit as module
 from metastable.audit.audit import fit, prepare, run_audit
-from metastable.audit.spec import AuditConfig, Source, load_config
+from metastable.audit.spec import AuditConfig, Source
 from tests.audit.small import CONFIG, write_config, write_texts
 from tests.audit.test_cli_audit import ask
 
@@ -82,7 +82,7 @@ def test_every_key_takes_or_refuses_odd_values(tmp_path, monkeypatch, odd):
         text = "\n".join(f"{key} = {written(value)}" for key, value in tree.items())
         (tmp_path / "config.toml").write_text(text)
         with pytest.raises((ValueError, Ready)) as refused:
-            run_audit(load_config(tmp_path / "config.toml"), tmp_path / "run")
+            run_audit(AuditConfig.load(tmp_path / "config.toml"), tmp_path / "run")
         line = str(refused.value)
         assert "\n" not in line and len(line) < 400, (parents, last)
     assert not (tmp_path / "run").exists()
@@ -110,7 +110,7 @@ def test_generators_that_could_not_be_told_apart_are_refused():
 
 
 def test_batches_beyond_the_memory_are_refused_before_training(tmp_path):
-    config = load_config(write_config(tmp_path)).altered(
+    config = AuditConfig.load(write_config(tmp_path)).altered(
         generators=[{"kind": "discrete", "budgets": [100_000], "tries": 1_000_000}]
     )
     with pytest.raises(ValueError, match=r"discrete 100000 needs about .*: lower rows, batch"):
@@ -125,7 +125,7 @@ def test_a_rate_that_blows_up_is_told_in_one_line(tmp_path, monkeypatch):
         raise FloatingPointError("the loss left the range of floating point: lower the rate")
 
     monkeypatch.setattr(module, "train_target", blown)
-    case = prepare(load_config(write_config(tmp_path)))
+    case = prepare(AuditConfig.load(write_config(tmp_path)))
     with pytest.raises(ValueError, match=r"model\.rate is too high: .* lower the rate"):
         fit(case, case.split.training, 0)
 

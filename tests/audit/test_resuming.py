@@ -17,23 +17,21 @@ import pytest
 from metastable.audit import audit as module
 from metastable.audit.audit import run_audit
 from metastable.audit.generators.soft import Soft
-from metastable.audit.spec import load_config
+from metastable.audit.spec import AuditConfig
 from tests.audit.small import CONFIG, write_config, write_texts
 from tests.audit.test_cli_audit import ask
 
-KEPT = "config.toml split.json items.csv checks.json".split()
+KEPT = "spec.toml split.json items.csv verdicts.json".split()
 
 
 def results(folder):
     """Everything but wall times and the folder's own name, byte by byte where it is a file."""
-    summary = json.loads((folder / "summary.json").read_text())
     manifest = json.loads((folder / "manifest.json").read_text())
     weights = (folder / "model" / "model.safetensors").read_bytes()
-    del summary["out"]
     files = sorted(path.name for path in folder.iterdir() if path.name not in ("report.html",))
     return (
         {name: (folder / name).read_bytes() for name in KEPT},
-        (summary, weights, manifest["result"]["model_sha256"], manifest["result"]["versions"]),
+        (manifest["result"], weights, manifest["model_sha256"], manifest["packages"]),
         [name for name in files if name not in ("figures", "ranked.csv")],
     )
 
@@ -43,7 +41,7 @@ def whole(tmp_path_factory):
     """(config file, results of an audit that was never cut)."""
     place = tmp_path_factory.mktemp("whole")
     config = write_config(place, steps=12)
-    run_audit(load_config(config), place / "run")
+    run_audit(AuditConfig.load(config), place / "run")
     return config, results(place / "run")
 
 
@@ -69,7 +67,7 @@ def test_a_process_that_dies_at_a_write_goes_on_to_the_same_bits(whole, tmp_path
 
     monkeypatch.setattr(os, "replace", dying(real[0]))
     monkeypatch.setattr(os, "rename", dying(real[1]))
-    run_audit(load_config(config), tmp_path / "all")
+    run_audit(AuditConfig.load(config), tmp_path / "all")
     assert results(tmp_path / "all") == expected
     total = count["made"]
     assert total >= 12  # split, trainings, model, batches, tables, manifest
@@ -78,9 +76,9 @@ def test_a_process_that_dies_at_a_write_goes_on_to_the_same_bits(whole, tmp_path
         shutil.rmtree(place, ignore_errors=True)
         count["left"] = death
         with pytest.raises(Killed):
-            run_audit(load_config(config), place)
+            run_audit(AuditConfig.load(config), place)
         count["left"] = 10**9
-        run_audit(load_config(config), place)
+        run_audit(AuditConfig.load(config), place)
         assert results(place) == expected, death
 
 
@@ -103,10 +101,10 @@ def wait_for(process, there):
 def test_a_killed_audit_goes_on_to_the_same_bits(whole, tmp_path):
     config, expected = whole
     process = start(config, tmp_path / "run")
-    wait_for(process, lambda: list((tmp_path / "run").glob("parts/soft*.json")))
+    wait_for(process, lambda: list((tmp_path / "run").glob("unfinished/parts/soft*.json")))
     process.kill()
     process.communicate()
-    run_audit(load_config(config), tmp_path / "run")
+    run_audit(AuditConfig.load(config), tmp_path / "run")
     assert results(tmp_path / "run") == expected
 
 
@@ -161,7 +159,7 @@ def test_an_interrupted_null_says_how_many_models_are_done(whole, tmp_path, monk
 
 def test_a_page_that_was_not_written_is_made_by_the_same_command(whole, tmp_path):
     config, _ = whole
-    run_audit(load_config(config), tmp_path / "run")
+    run_audit(AuditConfig.load(config), tmp_path / "run")
     before = (tmp_path / "run" / "manifest.json").read_bytes()
     assert ask("run", config, "--out", tmp_path / "run").exit_code == 0
     assert (tmp_path / "run" / "report.html").is_file()
@@ -172,9 +170,9 @@ def test_a_page_that_was_not_written_is_made_by_the_same_command(whole, tmp_path
 
 def test_the_manifest_names_versions_and_models(whole):
     folder = Path(whole[0]).parent / "run"
-    result = json.loads((folder / "manifest.json").read_text())["result"]
+    result = json.loads((folder / "manifest.json").read_text())
     for name in "torch transformers tokenizers scikit-learn safetensors numpy".split():
-        assert result["versions"][name] == version(name)
+        assert result["packages"][name] == version(name)
     wanted = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in (folder / "model").iterdir()

@@ -6,11 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
-from metastable.audit.audit import BLIND, prepare, run_audit
+from metastable.audit.audit import BLIND, prepare, read_facts, run_audit
 from metastable.audit.blind import separate_blindly
 from metastable.audit.collect import read_rows
 from metastable.audit.corpus import Corpus, Document, read_corpus
-from metastable.audit.spec import load_config
+from metastable.audit.spec import AuditConfig
 from metastable.audit.validity import check_blind
 from tests.audit.rows import make_texts
 from tests.audit.small import CONFIG, write_texts
@@ -31,7 +31,7 @@ def write_two(folder, prefix=""):
     config = CONFIG.format(overlap=0.5, steps=2).replace("steps = 30", "steps = 2")
     config = config.replace("[split]", '[control]\nkind = "text"\npath = "held_back"\n[split]')
     (folder / "config.toml").write_text(config)
-    return load_config(folder / "config.toml")
+    return AuditConfig.load(folder / "config.toml")
 
 
 def read(folder, name):
@@ -53,13 +53,13 @@ def test_names_of_files_change_no_number(tmp_path):
         place = tmp_path / f"case{prefix}"
         place.mkdir()
         config = write_two(place, prefix)
-        summary = run_audit(config, place / "run")
+        summary = run_audit(config, place / "run").to_dict()
         rows = read_rows(place / "run" / "items.csv")
         for row in rows:
             row["item"], row["document"] = (
                 row[k].removeprefix("other") for k in ("item", "document")
             )
-        checks = json.loads((place / "run" / "checks.json").read_text())
+        checks = read_facts(place / "run")["conditions"]
         told[prefix] = {k: v for k, v in summary.items() if k != "out"}, checks, rows
     assert told[""] == told["other"]
     summary, checks, rows = told[""]
@@ -98,4 +98,4 @@ def test_an_audit_goes_on_only_with_the_same_documents(tmp_path):
     with pytest.raises(ValueError, match="corpus and control must be as they were"):
         run_audit(config, tmp_path / "run")
     shutil.copy(tmp_path / "kept.txt", tmp_path / "texts" / "text000.txt")
-    assert run_audit(config, tmp_path / "run")["verdict"] == "inconclusive"
+    assert run_audit(config, tmp_path / "run").facts["verdict"] == "inconclusive"

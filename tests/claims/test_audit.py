@@ -7,7 +7,7 @@ import pytest
 from metastable.audit.audit import fit, prepare, run_audit
 from metastable.audit.collect import collect
 from metastable.audit.generators.soft import Soft
-from metastable.audit.spec import load_config
+from metastable.audit.spec import AuditConfig
 
 pytestmark = pytest.mark.claim
 CONFIGS = Path(__file__).parents[2] / "experiments" / "audit"
@@ -20,7 +20,7 @@ def rate(rows, group):
 
 def test_one_vector_elicits_what_was_learned(tmp_path):
     """350 k parameters, 80 + 80 passages: members exact by one vector >= 0.9, controls never."""
-    case = prepare(load_config(CONFIGS / "four_panels.toml").altered(split__overlap=0.5))
+    case = prepare(AuditConfig.load(CONFIGS / "four_panels.toml").altered(split__overlap=0.5))
     fitted = fit(case, case.split.training, 0)
     assert 320e3 < fitted.parameters < 380e3
     rows = collect(fitted.target, case.split.items, [Soft(1, 60)], batch=160)
@@ -29,8 +29,8 @@ def test_one_vector_elicits_what_was_learned(tmp_path):
 
 
 def test_a_control_of_another_century_stops_the_verdict(tmp_path):
-    config = load_config(CONFIGS / "mismatched.toml").altered(model__steps=20)
-    told = run_audit(config, tmp_path / "run")
+    config = AuditConfig.load(CONFIGS / "mismatched.toml").altered(model__steps=20)
+    told = run_audit(config, tmp_path / "run").to_dict()
     assert told["verdict"] == "inconclusive"
     assert "matched control" in told["reason"]
     assert told["blind_auc"] > 0.8
@@ -38,7 +38,7 @@ def test_a_control_of_another_century_stops_the_verdict(tmp_path):
 
 def test_readable_prompts_call_up_members(tmp_path):
     """At least one member by a readable prompt shorter than itself, typed in again."""
-    config = load_config(CONFIGS / "readable.toml")
+    config = AuditConfig.load(CONFIGS / "readable.toml")
     case = prepare(config)
     target = fit(case, case.split.training, 0).target
     from metastable.audit.generators.discrete import Discrete

@@ -15,7 +15,6 @@ from metastable.learn.gaussian.depth import propagate, propagate_with_slope
 from metastable.learn.gaussian.experiments import learn_beta, learn_depth, learn_matrices
 from metastable.learn.gaussian.steering import learn_path, steer
 from metastable.learn.gaussian.teacher import (
-    ExactLayer,
     TruncatedLayer,
     random_covariances,
     random_matrices,

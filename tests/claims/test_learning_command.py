@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from metastable import kinds
-from metastable.results import answer_and_keep
 from tests.learn.small_spec import SPEC, spec_file
 
 pytestmark = pytest.mark.claim
@@ -28,25 +27,25 @@ main()
 
 def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):
     spec = kinds.load(spec_file(tmp_path, SPEC.replace("40000", "60")))
-    answer = answer_and_keep(spec, tmp_path / "out")
+    answer = kinds.run(spec, tmp_path / "out")
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {
         "spec.toml",
-        "checkpoints",
+        "data.zarr",
+        "verdicts.json",
         "figures",
         "report.html",
-        "result.json",
         "manifest.json",
     }
     figures = {file.name for file in (tmp_path / "out" / "figures").iterdir()}
     assert {"loss.svg", "collapse.svg", "depth.svg", "flow.svg", "flow.gif"} <= figures
-    stored = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert stored["facts"]["held-out accuracy"] == answer.facts["held-out accuracy"]
+    stored = kinds.open(tmp_path / "out")
+    assert stored.facts["held-out accuracy"] == answer.facts["held-out accuracy"]
     with pytest.raises(ValueError, match="already holds this run"):
-        answer_and_keep(spec, tmp_path / "out")
+        kinds.run(spec, tmp_path / "out")
     other = spec.model_copy(update={"seed": 1})
     with pytest.raises(ValueError, match="holds something else"):
-        answer_and_keep(other, tmp_path / "out")
+        kinds.run(other, tmp_path / "out")
 
 
 def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
@@ -54,7 +53,7 @@ def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
     file, out = spec_file(tmp_path), tmp_path / "out"
     command = [sys.executable, "-c", ENTRY, "learn", str(file), "--out", str(out), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    checkpoint = out / "checkpoints" / "training.npz"
+    checkpoint = out / "unfinished" / "training.npz"
     while not checkpoint.exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
@@ -67,10 +66,12 @@ def test_interrupted_training_resumes_to_the_same_curve(tmp_path):
     assert 0 < done < 40000
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
     resumed = json.loads(finished.stdout)
-    whole = kinds.run(kinds.load(file)).to_json()
+    command = [*command[: command.index("--out")], "--out", str(tmp_path / "whole"), "--json"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    whole = json.loads(finished.stdout)
     assert resumed["outcome"] == "done"
     for name in ("loss", "collapse", "accuracy"):
         assert resumed["data"][name] == whole["data"][name]
     losses = np.array(cut["data"]["loss"]["training"][1])
     assert np.array_equal(losses, np.array(whole["data"]["loss"]["training"][1])[:done])
-    assert resumed["facts"]["held-out accuracy"] == whole["facts"]["held-out accuracy"]
+    assert resumed["held-out accuracy"] == whole["held-out accuracy"]

@@ -10,7 +10,7 @@ import pytest
 
 from metastable.sweep import execute
 from metastable.sweep.executors import LostScheduler
-from metastable.sweep.spec import load_sweep
+from metastable.sweep.spec import Sweep
 from tests.sweep.stores import SMALL, contents
 
 pytest.importorskip("distributed")
@@ -53,7 +53,7 @@ def test_losing_workers_and_the_scheduler_loses_no_cell(cluster, tmp_path, monke
     """A worker dies: absorbed. The scheduler dies: one line, and the next command finishes."""
     address, (scheduler, first, _) = cluster
     (tmp_path / "spec.toml").write_text(SMALL.format(count=40, repetitions=2))
-    sweep = load_sweep(tmp_path / "spec.toml")
+    sweep = Sweep.load(tmp_path / "spec.toml")
     execute.run_sweep(sweep, tmp_path / "serial")
     monkeypatch.setattr(execute, "CLUSTER_WINDOW", 4)
     kept, kills = [], {3: first, 7: scheduler}

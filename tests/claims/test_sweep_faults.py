@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from metastable.sweep import execute
-from metastable.sweep.spec import load_sweep
+from metastable.sweep.spec import Sweep
 from metastable.sweep.status import status
 from tests.sweep.driver import pretend
 from tests.sweep.stores import SMALL, contents
@@ -107,12 +107,12 @@ def in_small_disk(size, script):
 def test_a_full_disk_is_told_and_the_rest_is_finished_with_room(tmp_path):
     """The room check is off, so that the disk really fills up in the middle."""
     (tmp_path / "spec.toml").write_text(SMALL.format(count=100, repetitions=4))  # 1600 files
-    sweep = load_sweep(tmp_path / "spec.toml")
+    sweep = Sweep.load(tmp_path / "spec.toml")
     code = (
         "import sys; from metastable.sweep import execute; from metastable.sweep.spec import *; "
         "from tests.sweep.driver import pretend; execute.compute = pretend; "
         "execute._check_room = lambda *_: None; "
-        f"execute.run_sweep(load_sweep('{tmp_path}/spec.toml'), '/mnt/s')"
+        f"execute.run_sweep(Sweep.load('{tmp_path}/spec.toml'), '/mnt/s')"
     )
     script = f'{sys.executable} -c "{code}"; cp -r /mnt/s {tmp_path}/s'
     done = in_small_disk("2m", script)

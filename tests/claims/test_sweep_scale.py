@@ -35,10 +35,10 @@ def grid(first, second, observables=("last_clusters",)):
 @pytest.fixture
 def empty(monkeypatch):
     from metastable.core.outcome import Outcome
-    from metastable.sweep.cells import Result
+    from metastable.sweep.cells import Computed
 
     nothing = lambda recipe, cells: [
-        Result(cell.index, Outcome.done(), numbers(recipe, cell)) for cell in cells
+        Computed(cell.index, Outcome.done(), numbers(recipe, cell)) for cell in cells
     ]
     monkeypatch.setattr(execute, "compute", nothing)
 

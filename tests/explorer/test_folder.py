@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import metastable as ms
+from metastable import kinds
+from metastable.comparison.run import trajectory_of
 from metastable.explorer.folder import Folder
 from metastable.explorer.limits import Limits, Refused, read_experiment
 from metastable.explorer.packet import read_recording, unpack
-from metastable.results import run_and_keep
 from metastable.sweep.execute import run_sweep
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.spec import Sweep
@@ -30,7 +31,10 @@ SPEC = {
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory):
     root = tmp_path_factory.mktemp("chosen")
-    run, _ = run_and_keep(read_experiment(SPEC, Limits()), root / "deep" / "run", progress=False)
+    kept = kinds.run(
+        read_experiment(SPEC, Limits()), root / "deep" / "run", progress=False, page=False
+    )
+    run = trajectory_of(kept)
     sweep = Sweep(
         axes={"field.beta": [3.0, 1.0, 2.0], "measure.tokens": [6, 4]},
         observables=("last_clusters", "similarity"),

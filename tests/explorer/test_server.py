@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from metastable import kinds
 from metastable.cli import app as cli
+from metastable.comparison.run import trajectory_of
 from metastable.explorer.limits import Limits, read_experiment
 from metastable.explorer.packet import read_recording, unpack
 from metastable.flows.build import run_experiment
-from metastable.results import load_run
 from tests.explorer.serving import hear, say, until, watch
 
 SPEC = {
@@ -49,14 +50,14 @@ def test_downloads_are_a_result_folder_a_recording_and_a_page(inside, finished, 
         tape = http.get(f"/api/download/{last['run_id']}.msr")
         page = http.get(f"/api/download/{last['run_id']}.html")
     zipfile.ZipFile(io.BytesIO(packed.content)).extractall(tmp_path)
-    experiment, run, manifest = load_run(tmp_path / "run")
-    assert experiment.digest == read_experiment(SPEC, Limits()).digest
-    assert len(run.frames) == 481 and manifest["outcome"]["name"] == "done"
+    result = kinds.open(tmp_path / "run")
+    assert result.spec.digest == read_experiment(SPEC, Limits()).digest
+    assert len(trajectory_of(result).frames) == 481 and result.outcome.name == "done"
     assert not cli(["compare", str(tmp_path / "run"), "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["disagree"] == 0
     (tmp_path / "run.msr").write_bytes(tape.content)
-    kinds = [unpack(packet)[0]["kind"] for packet in read_recording(tmp_path / "run.msr")]
-    assert kinds == ["head", *["frame"] * 481, "end"]
+    packets = [unpack(packet)[0]["kind"] for packet in read_recording(tmp_path / "run.msr")]
+    assert packets == ["head", *["frame"] * 481, "end"]
     policy = page.text.split('Content-Security-Policy" content="')[1].split('"')[0]
     assert "connect-src" not in policy and "unsafe" not in policy
     assert 'src="static' not in page.text and "<style>" in page.text

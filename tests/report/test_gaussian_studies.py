@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from metastable.cli.gaussian import app
 from metastable.comparison.random_matrices import SETTINGS, Iteration, Track
 from metastable.core.outcome import Outcome
+from metastable.report.drawing import draw
 from metastable.report.figures.gaussian import plot_iteration
 
 
@@ -50,7 +51,7 @@ def test_matrices_are_fitted(tmp_path):
     random = np.random.default_rng(0)
     np.save(tmp_path / "q.npy", random.standard_normal((60, 90)))
     done = call("spectra", "--matrix", tmp_path / "q.npy", "--json", "--out", tmp_path / "fit")
-    fit = json.loads(done.stdout)["facts"][str(tmp_path / "q.npy")]
+    fit = json.loads(done.stdout)[str(tmp_path / "q.npy")]
     assert done.exit_code == 0 and fit["law"] == "MarchenkoPastur" and fit["outliers"] == 0
     assert fit["fitted_scale"] == pytest.approx(1.0, rel=0.05)
     assert "<svg" in (tmp_path / "fit" / "report.html").read_text()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+from metastable.report.lesson_pictures import film_frames, plot_chart, plot_frames, plot_panels
 from PIL import Image
 
 from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 from metastable.learn.curves import Chart, Curves, Frames
-from metastable.report.drawing import write_film
-from metastable.report.learning import report_answer
-from metastable.report.lesson_pictures import plot_chart, plot_frames, plot_panels, film_frames
+from metastable.learn.spec import Classification
+from metastable.report.drawing import draw, write_film
+from metastable.report.pages.study import write_study
+from metastable.report.studies import result_of
 
 RNG = np.random.default_rng(0)
 FRAMES = Frames(
@@ -59,6 +63,7 @@ def test_panels_share_their_scale_and_bars_do_not_reach_zero():
 def test_a_page_holds_curves_and_pictures(tmp_path):
     figures = {"c": CURVES, "f": FRAMES, "m": CHART}
     answer = Answer(Outcome("done", "."), {"a": 1.0}, figures=figures, sentence="x")
-    page = report_answer(answer, tmp_path)
+    result = dataclasses.replace(result_of(Classification(), answer), folder=tmp_path)
+    page = write_study(result)
     assert page.read_text().count("<svg") == 3
     assert {p.name for p in (tmp_path / "figures").glob("*.gif")} == {"f.gif"}

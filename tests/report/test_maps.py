@@ -9,7 +9,7 @@ from metastable.report.drawing import draw
 from metastable.report.figures.sweep import figures_of_sweep
 from metastable.report.pages.sweep import report_sweep
 from metastable.sweep import execute
-from metastable.sweep.spec import load_sweep
+from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep
 from tests.sweep.driver import numbers
 from tests.sweep.stores import small
@@ -21,10 +21,10 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 def invented(monkeypatch):
     """Cells with invented numbers: only the drawing is on trial."""
     from metastable.core.outcome import Outcome
-    from metastable.sweep.cells import Result
+    from metastable.sweep.cells import Computed
 
     def some(recipe, cells):
-        return [Result(c.index, Outcome.done(), numbers(recipe, c)) for c in cells]
+        return [Computed(c.index, Outcome.done(), numbers(recipe, c)) for c in cells]
 
     monkeypatch.setattr(execute, "compute", some)
 
@@ -40,7 +40,7 @@ def invented(monkeypatch):
     ],
 )
 def test_ready_figures_name_their_theory(tmp_path, invented, name, theory):
-    execute.run_sweep(load_sweep(EXPERIMENTS / f"{name}.toml"), tmp_path / "s")
+    execute.run_sweep(Sweep.load(EXPERIMENTS / f"{name}.toml"), tmp_path / "s")
     page = report_sweep(tmp_path / "s").read_text()
     assert theory in page and page.count("<svg") == 1
     assert len(list((tmp_path / "s" / "figures").glob("*.png"))) == 1
@@ -48,7 +48,7 @@ def test_ready_figures_name_their_theory(tmp_path, invented, name, theory):
 
 def test_the_curve_over_the_phase_diagram_is_the_published_one(tmp_path, invented):
     """Γ_∞ for n = 32, δ = 1e−3: t = 5.270, 6.954 at β = 1, 4 (40-digit quadrature)."""
-    sweep = load_sweep(EXPERIMENTS / "phase_circle.toml")
+    sweep = Sweep.load(EXPERIMENTS / "phase_circle.toml")
     execute.run_sweep(sweep, tmp_path / "s")
     figure = figures_of_sweep(open_sweep(tmp_path / "s"), sweep)["pair_probability"]
     (line,) = draw(figure).axes[0].lines

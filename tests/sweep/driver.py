@@ -13,8 +13,8 @@ import numpy as np
 
 from metastable.core.outcome import Outcome
 from metastable.sweep import execute
-from metastable.sweep.cells import Result, compute
-from metastable.sweep.spec import load_sweep
+from metastable.sweep.cells import Computed, compute
+from metastable.sweep.spec import Sweep
 
 
 def numbers(recipe, cell):
@@ -29,7 +29,7 @@ def numbers(recipe, cell):
 
 def pretend(recipe, cells):
     time.sleep(0.005 * len(cells))
-    return [Result(cell.index, Outcome.done(), numbers(recipe, cell)) for cell in cells]
+    return [Computed(cell.index, Outcome.done(), numbers(recipe, cell)) for cell in cells]
 
 
 if __name__ == "__main__":
@@ -48,4 +48,4 @@ if __name__ == "__main__":
     execute.compute = recorded
     execute.FLUSH = 0.02
     execute.BATCH = 4  # shorter tasks; the compiled batch, and so the bits, stay as they are
-    print(execute.run_sweep(load_sweep(spec), store).to_dict())
+    print(execute.run_sweep(Sweep.load(spec), store).to_dict())

@@ -16,7 +16,7 @@ from metastable.flows.build import run_experiment
 from metastable.observe import clusters, similarity
 from metastable.sweep import cells, execute
 from metastable.sweep.plan import plan_sweep
-from metastable.sweep.spec import Sweep, experiment_with, load_sweep
+from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.status import open_sweep, status
 from metastable.sweep.store import Store
 from metastable.sweep.watch import ascii_map
@@ -121,7 +121,7 @@ def test_killed_at_any_instant_nothing_is_lost(tmp_path, monkeypatch):
     whole, store = tmp_path / "whole", tmp_path / "s"
     with monkeypatch.context() as patch:
         patch.setattr(execute, "compute", pretend)
-        assert execute.run_sweep(load_sweep(spec), whole).done == 200
+        assert execute.run_sweep(Sweep.load(spec), whole).done == 200
     kept = set()
     for attempt in range(2):
         record = tmp_path / f"r{attempt + 1}"

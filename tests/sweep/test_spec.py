@@ -8,7 +8,7 @@ import pytest
 
 from metastable.sweep.extend import differences, extended
 from metastable.sweep.plan import plan_sweep
-from metastable.sweep.spec import Range, Sweep, load_sweep
+from metastable.sweep.spec import Range, Sweep
 from tests.sweep.stores import small
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_a_longer_range_of_the_same_spacing_repeats_the_values():
 def test_bad_specs_are_refused_in_one_line(tmp_path, text, complaint):
     (tmp_path / "spec.toml").write_text(text)
     with pytest.raises(ValueError) as refusal:
-        load_sweep(tmp_path / "spec.toml")
+        Sweep.load(tmp_path / "spec.toml")
     assert complaint in str(refusal.value) and "\n" not in str(refusal.value)
 
 
@@ -85,12 +85,12 @@ def test_differences_are_told_and_only_growth_may_be_added():
 def test_the_ready_figures_can_be_planned(file):
     text = (ROOT / "experiments" / file).read_text()
     if "observables" in text:
-        assert plan_sweep(load_sweep(ROOT / "experiments" / file)).size > 5
+        assert plan_sweep(Sweep.load(ROOT / "experiments" / file)).size > 5
 
 
 def test_the_documented_spec_can_be_planned(tmp_path):
     block = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "sweeps.md").read_text(), re.DOTALL)
     assert block is not None
     (tmp_path / "spec.toml").write_text(block[1])
-    plan = plan_sweep(load_sweep(tmp_path / "spec.toml"))
+    plan = plan_sweep(Sweep.load(tmp_path / "spec.toml"))
     assert plan.dims == ("beta", "kappa", "tokens", "start") and plan.shape == (12, 10, 2, 2, 4)

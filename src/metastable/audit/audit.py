@@ -1,18 +1,18 @@
 """The whole audit: a config in, a folder out, with the evidence and the verdict.
 
-Folder: config.toml, split.json, model/ and model.json, items.csv, checks.json, summary.json,
-manifest.json, report.html. `parts/` and the training checkpoints stand there until all is done.
+Beside what every result has, its folder holds the evidence as others can read it: split.json,
+model/ and model.json, and items.csv, a row for each item and question.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from metastable.audit.generators.generator import Generator
 from metastable.audit.generators.prefix import Prefix
 from metastable.audit.generators.soft import Shared, Soft
 from metastable.audit.provenance import file_digests, package_versions, weights_digest
-from metastable.audit.spec import AuditConfig, GeneratorSpec, Source, load_config
+from metastable.audit.spec import AuditConfig, GeneratorSpec, Source
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import (
     Fitted,
@@ -39,20 +39,30 @@ from metastable.audit.target import (
     train_target,
 )
 from metastable.audit.validity import in_words
-from metastable.core.folder import MANIFEST, claimed
+from metastable.core.folder import MANIFEST, SPEC, claimed
+from metastable.core.folder import open_folder as open_folder_of
+from metastable.core.outcome import Outcome
+from metastable.core.result import Result, write_result
+from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Comparison
+from metastable.core.verdict import Verdict as Row
 from metastable.models.own.training import Recipe
+
+if TYPE_CHECKING:
+    from metastable.audit.verdict import Verdict
 
 __all__ = [
     "Case",
     "build_generators",
     "fit",
     "prepare",
+    "prepare_audit",
+    "read_facts",
     "read_unreported",
     "run_audit",
     "shuffled",
 ]
 
-CONFIG, PARTS = "config.toml", "parts"
+ITEMS = "items.csv"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads
 _KINDS: dict[str, Any] = {
@@ -140,11 +150,11 @@ def shuffled(items: Sequence[Item], seed: int) -> list[Item]:
     ]
 
 
-def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
+def run_audit(config: AuditConfig, folder: Path) -> Result:
     """Carry out an audit in a new folder, or go on with one that was cut short there.
 
-    Returns the summary: verdict, reason, p_value, overlap_estimate [low, mid, high], auc,
-    tpr_at_1pct, reconstruction_error, exact_rate, blind_auc, out.
+    Facts of the result: verdict, reason, p_value, overlap_estimate [low, mid, high], auc,
+    tpr_at_1pct, reconstruction_error, exact_rate, blind_auc, and the conditions.
     """
     started = datetime.now(UTC)
     case = prepare(config)
@@ -157,27 +167,37 @@ def run_audit(config: AuditConfig, folder: Path) -> dict[str, Any]:
     alphabet = case.alphabet() if target is None else target.alphabet
     limit = getattr(target and target.model, "places", None)
     refuse_unfit(config, case.split.items, alphabet, limit, generators)
-    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
-        return _examine(case, folder, target, reference, generators, started)
+    with claimed(folder, config, "audit") as unfinished:
+        result, digests = _examine(case, folder, unfinished, target, reference, generators)
+        packages = package_versions()
+        return write_result(result, folder, started, ["ranked.csv"], packages=packages, **digests)
+
+
+def prepare_audit(config: AuditConfig) -> Callable[[Path, bool | None], Result]:
+    """The function that carries out an audit in a folder, which it claims."""
+    return lambda folder, progress: run_audit(config, folder)
 
 
 def _examine(
     case: Case,
     folder: Path,
+    unfinished: Path,
     target: Target | None,
     reference: Target | None,
     generators: Sequence[Generator],
-    started: datetime,
-) -> dict[str, Any]:
-    """Train where no model is given, elicit, judge; everything is kept in the claimed folder."""
+) -> tuple[Result, dict[str, Any]]:
+    """Train where no model is given, elicit, judge; the evidence is kept in the claimed folder.
+
+    Gives the result, and the SHA-256 of the models' files.
+    """
     from metastable.audit.verdict import judge
 
     config = case.config
     split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
     _keep_same(folder / "split.json", split, "corpus and control")
     if target is None:
-        fitted = fit(case, case.split.training, config.seed, folder / "training.npz")
-        other = fit(case, case.split.background, config.seed + 1, folder / "reference.npz")
+        fitted = fit(case, case.split.training, config.seed, unfinished / "training.npz")
+        other = fit(case, case.split.background, config.seed + 1, unfinished / "reference.npz")
         target, reference = fitted.target, other.target
         write_json(folder / "model.json", {"model": fitted.to_dict(), "reference": other.to_dict()})
         _keep_model(fitted, folder / "model")
@@ -190,25 +210,25 @@ def _examine(
         digests = {f"{k}_sha256": file_digests(p) for k, p in paths.items() if p is not None}
         _keep_same(folder / "model.json", paths | digests, "the model's files")
 
-    levels, parts = case.corpus.levels, folder / PARTS
+    levels = case.corpus.levels
     rows = collect(
         target,
         case.split.items,
         generators,
         reference=reference,
         levels=levels,
-        folder=parts,
+        folder=unfinished / "parts",
         batch=config.batch,
         seed=config.seed,
     )
-    write_rows(rows, folder / "items.csv")
+    write_rows(rows, folder / ITEMS)
     nulls = {
         name: collect(
             null,
             items,
             cheapest(generators),
             levels=levels,
-            folder=folder / f"{PARTS}-{name}",
+            folder=unfinished / f"parts-{name}",
             batch=config.batch,
             seed=config.seed,
             title=f"nothing to find, {in_words(name)}",
@@ -222,7 +242,7 @@ def _examine(
         nulls=nulls,
         seed=config.seed,
     )
-    return _finish(config, folder, verdict, started, digests)
+    return _result(config, verdict), digests
 
 
 def cheapest(generators: Sequence[Generator]) -> list[Generator]:
@@ -249,21 +269,22 @@ def null_cases(
     return found
 
 
-def same(file: Path, config: AuditConfig) -> bool:
-    """Whether a file holds this config, its name aside."""
-    try:
-        return load_config(file).digest == config.digest
-    except ValueError:
-        return False
-
-
 def read_unreported(folder: Path, config: AuditConfig) -> dict[str, Any] | None:
-    """The summary of this audit where it is finished but for its page; else None."""
+    """The facts of this audit where it is finished but for its page; else None."""
     if not (folder / MANIFEST).is_file() or (folder / "report.html").exists():
         return None
-    if load_config(folder / CONFIG).digest != config.digest:
+    if AuditConfig.load(folder / SPEC).digest != config.digest:
         return None
-    return json.loads((folder / "summary.json").read_text("utf-8"))
+    return read_facts(folder)
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The facts of a finished audit, after every file was compared with its checksum."""
+    missing = f"DIR must hold a finished audit; got {folder}: run `metastable audit run` first."
+    manifest = open_folder_of(folder, missing)
+    if manifest.get("kind") != "audit":
+        raise ValueError(missing)
+    return manifest["result"] | {"out": str(folder)}
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -302,21 +323,18 @@ def _keep_model(fitted: Fitted, folder: Path) -> None:
     part.rename(folder)
 
 
-def _finish(
-    config: AuditConfig, folder: Path, verdict: Any, started: datetime, digests: dict[str, Any]
-) -> dict[str, Any]:
-    from metastable.core.outcome import Outcome
-    from metastable.core.provenance import write_manifest
-
-    summary = verdict.to_dict() | {"out": str(folder)}
-    write_json(folder / "checks.json", verdict.conditions)
-    write_json(folder / "summary.json", summary)
-    outcome = Outcome("done", summary["reason"])
-    spec = config.model_dump(mode="json", exclude_none=True)
-    scratch = f"{PARTS}*", "training.npz", "reference.npz"
-    skip = *scratch, "ranked.csv"
-    extra = summary | {"versions": package_versions()} | digests
-    write_manifest(folder, spec, config.digest, started, outcome, extra, skip)
-    for left in (path for pattern in scratch for path in folder.glob(pattern)):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return summary
+def _result(config: AuditConfig, verdict: Verdict) -> Result:
+    """The result of an audit: conditions are its rows of expected against observed."""
+    words = {True: AGREE, False: DISAGREE, None: NOT_APPLICABLE}
+    rows = tuple(
+        Row(in_words(one["name"]), "derived: audit.validity", "holds", None, "", words[one["held"]],
+            one["told"])
+        for one in verdict.conditions
+    )  # fmt: skip
+    return Result(
+        spec=config,
+        outcome=Outcome("done", verdict.reason),
+        facts=verdict.to_dict() | {"conditions": verdict.conditions},
+        verdicts=Comparison(rows, "none"),
+        sentence=f"{verdict.verdict}: {verdict.reason}",
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from metastable.audit.audit import (
-    CONFIG,
     build_generators,
     cheapest,
     fit,
     prepare,
+    read_facts,
     run_audit,
-    same,
     write_json,
 )
 from metastable.audit.collect import collect, write_rows
@@ -27,7 +25,7 @@ from metastable.audit.evidence import questions
 from metastable.audit.spec import AuditConfig
 from metastable.audit.validity import calibration, main_p, resplit
 from metastable.core import checks
-from metastable.core.folder import MANIFEST, claimed, open_folder
+from metastable.core.folder import MANIFEST, claimed
 
 __all__ = ["run_null", "run_sweep"]
 
@@ -70,11 +68,10 @@ def run_sweep(
     for name, one in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
-            open_folder(place, "")  # refuses a damaged one
-            told = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+            told = read_facts(place)  # refuses a damaged one
         else:
             with _counted(runs, len(cases), "audits"):
-                told = run_audit(one, place)
+                told = run_audit(one, place).to_dict()
         kept = ("verdict", "reason", "p_value", "overlap_estimate", "auc", "exact_rate", "out")
         runs.append({"name": name} | {key: told[key] for key in kept})
         write_json(folder / "sweep.json", runs)
@@ -104,7 +101,7 @@ def run_null(
             f"{resplits}: ask for fewer."
         )
     prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
-    with claimed(folder, CONFIG, config.to_toml(), lambda file: same(file, config), "audit"):
+    with claimed(folder, config, "audit"):
         return _null(config, folder, replicas, resplits)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from metastable.audit.statistics import relabellings
-from metastable.core.errors import one_line
-from metastable.core.spec import Model, fingerprint
-from metastable.core.toml import read_toml, to_toml
+from metastable.core.spec import Model, Spec
 
-__all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec", "load_config"]
+__all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec"]
 
 # Limits lie far above any use; what fits this machine's memory is asked when items are known.
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -102,13 +99,16 @@ class GeneratorSpec(Model):
         return {k: v for k, v in self if v is not None and k not in ("kind", "budgets")}
 
 
-class AuditConfig(Model):
+class AuditConfig(Spec):
     """What `metastable audit run` reads.
 
     >>> AuditConfig(corpus=Source(kind="sotu")).split.overlap
     0.5
     """
 
+    PATHS = ("corpus.path", "control.path", "model.path", "model.reference")
+
+    kind: Literal["audit"] = "audit"
     name: Name = ""
     seed: Seed = 0
     level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.01
@@ -148,14 +148,6 @@ class AuditConfig(Model):
             )
         return self
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the content, the name aside: equal digests mean equal audits."""
-        return fingerprint(self.model_dump(mode="json", exclude={"name"}))
-
-    def to_toml(self) -> str:
-        return to_toml(self.model_dump(mode="json", exclude_none=True))
-
     def altered(self, **changes: Any) -> AuditConfig:
         """The same with other values, by dotted name written with two underscores.
 
@@ -169,27 +161,4 @@ class AuditConfig(Model):
             for parent in parents:
                 node = node[parent]
             node[last] = value
-        return _validated(tree)
-
-
-def load_config(path: str | Path) -> AuditConfig:
-    """Read a TOML file; paths in it are seen from where it stands."""
-    tree = read_toml(path, "CONFIG")
-    here = Path(path).resolve().parent
-    for section, key in (
-        ("corpus", "path"),
-        ("control", "path"),
-        ("model", "path"),
-        ("model", "reference"),
-    ):
-        table = tree.get(section)
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(here / table[key])
-    return _validated(tree)
-
-
-def _validated(tree: dict[str, Any]) -> AuditConfig:
-    try:
-        return AuditConfig.model_validate(tree)
-    except ValidationError as error:
-        raise ValueError(one_line(error)) from None
+        return self.from_tree(tree)

@@ -61,7 +61,7 @@ class Verdict:
     conditions: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """What `summary.json` tells; the conditions are in a file of their own."""
+        """All but the conditions, by name."""
         told = asdict(self)
         del told["conditions"]
         return told

@@ -35,10 +35,10 @@ def run(config: Config, out: Out, as_json: Json = False, debug: Debug = False) -
     """
     with _needs_models(), _goes_on():
         from metastable.audit.audit import read_unreported, run_audit
-        from metastable.audit.spec import load_config
+        from metastable.audit.spec import AuditConfig
 
-        audit = load_config(config)
-        summary = read_unreported(out, audit) or run_audit(audit, out)
+        audit = AuditConfig.load(config)
+        summary = read_unreported(out, audit) or run_audit(audit, out).to_dict()
         _report(out)
     _tell(summary, as_json, _lines(summary))
 
@@ -59,10 +59,10 @@ def sweep(
         raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
     with _needs_models(), _goes_on():
         from metastable.audit.replicas import run_sweep
-        from metastable.audit.spec import load_config
+        from metastable.audit.spec import AuditConfig
 
         told = run_sweep(
-            load_config(config),
+            AuditConfig.load(config),
             out,
             overlaps=overlaps,
             sizes=[one for one in size.split(",") if one],
@@ -85,9 +85,9 @@ def null(
     """p-values where there is nothing to find: are they uniform?"""
     with _needs_models(), _goes_on():
         from metastable.audit.replicas import run_null
-        from metastable.audit.spec import load_config
+        from metastable.audit.spec import AuditConfig
 
-        told = run_null(load_config(config), out, replicas=replicas, resplits=resplits)
+        told = run_null(AuditConfig.load(config), out, replicas=replicas, resplits=resplits)
     lines = [
         f"{told['rejections_at_5pct']:.1%} of p-values at or below 0.05",
         f"Kolmogorov-Smirnov p: {told['replica_ks_p']:.3g} over {replicas} models, "

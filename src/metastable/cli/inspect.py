@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -75,64 +74,20 @@ def inspect(
     Histograms of the cosines of all pairs, clusters, rank, energy, attention and weights, beside
     the same network without training. Nothing is downloaded; no code of a model is run.
     """
-    texts = _read(text, lines)
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(
-            f"--out must be a new or empty folder; {out} holds something: choose another, or "
-            "remove it yourself."
-        )
-    for package in ("torch", "transformers", "safetensors"):
-        if find_spec(package) is None:
-            raise ValueError(
-                f"inspect needs the package {package}: install the extra [models], as README says."
-            )
-    from metastable.models.ablate import ablation
-    from metastable.models.inspection import inspect as look
+    given = {k: v for k, v in locals().items() if v is not None}
+    given = {k: v for k, v in given.items() if k not in ("out", "as_json", "debug")}
+    from metastable import kinds
+    from metastable.models.spec import Inspect
 
-    found = look(
-        model,
-        texts,
-        tokens=tokens,
-        depth=depth,
-        heads=heads,
-        part=part,
-        centre=centre,
-        special=special,
-        first=first,
-        gain=gain,
-        final_norm=final_norm,
-        step=step,
-        cycle=cycle,
-        ablate=[ablation(one) for one in ablate or []],
-        seed=seed,
-        control=control,
-        dtype=dtype,
-    )
-    if out is not None:
-        from metastable.report.pages.inspect import report_inspection
-
-        report_inspection(found, out)
+    spec = Inspect.from_tree(given | {"text": str(text), "ablate": tuple(ablate or ())})
+    result = kinds.run(spec, out)
     if as_json:
-        print(json.dumps(found.to_dict(None if out is None else str(out))))
+        print(json.dumps(result.to_dict()))
     else:
         from metastable.report.pages.inspect import print_inspection
 
-        print_inspection(found, out)
-    if found.run.outcome.name == "interrupted":
+        print_inspection(result)
+    if result.outcome.name == "interrupted":
         raise typer.Exit(130)
-    if found.run.outcome.name != "done":
+    if result.outcome.name != "done":
         raise typer.Exit(1)
-
-
-def _read(path: Path, lines: bool) -> list[str]:
-    """The texts of a file, of its lines, or of a folder."""
-    if path.is_dir():
-        texts = [one.read_text(encoding="utf-8") for one in sorted(path.glob("*.txt"))]
-    elif path.is_file():
-        whole = path.read_text(encoding="utf-8")
-        texts = [one for one in whole.splitlines() if one.strip()] if lines else [whole]
-    else:
-        raise ValueError(f"--text must be a file or a folder of .txt files; nothing at {path}.")
-    if not any(one.strip() for one in texts):
-        raise ValueError(f"--text must hold text; {path} is empty: give another file.")
-    return texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,28 +30,33 @@ def learn(
     """
     from metastable import kinds
 
-    carry_out(kinds.load(spec), out, as_json)
+    carry_out(kinds.load(spec, kind=None), out, as_json)
 
 
 def carry_out(spec: Spec, out: Path | None, as_json: bool) -> None:
-    """Carry out a spec, print its answer, and end with the code that this asks for."""
-    from metastable.core.verdict import Comparison
-    from metastable.results import answer_and_keep
+    """Carry out a spec, print its result, and end with the code that this asks for."""
+    from metastable import kinds
+    from metastable.core.result import plain
 
-    answer = answer_and_keep(spec, out)
-    verdicts = Comparison(answer.verdicts, "none")
+    result = kinds.run(spec, out)
     if as_json:
-        print(json.dumps(answer.to_json() | {"out": None if out is None else str(out)}))
+        data = {name: _arrays(dataset) for name, dataset in result.data.items()}
+        print(json.dumps(result.to_dict() | {"data": plain(data)}))
     else:
-        print(answer)
-        if verdicts.rows:
-            verdicts.print()
+        print(result)
+        if result.verdicts.rows:
+            result.verdicts.print()
         if out is not None:
             print(f"page in {out / 'report.html'}")
     sys.stdout.flush()
-    if answer.outcome.name == "interrupted":
+    if result.outcome.name == "interrupted":
         remedy = "" if out is not None else " With --out DIR it can be gone on with."
         print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
         raise typer.Exit(130)
-    if answer.outcome.name == "diverged" or not verdicts.agrees:
+    if result.outcome.name == "diverged" or not result.verdicts.agrees:
         raise typer.Exit(1)
+
+
+def _arrays(dataset: Any) -> dict[str, Any]:
+    """The numbers of a dataset by their labels."""
+    return {array.attrs.get("label", name): array.values for name, array in dataset.items()}

@@ -50,8 +50,8 @@ def run(
     Without SPEC: uniform tokens under self-attention, from the options. The same command run again
     on a folder whose run was cut short goes on where it stopped.
     """
-    from metastable.results import run_and_keep
-    from metastable.spec.experiment import load_experiment
+    from metastable import kinds
+    from metastable.spec.experiment import Experiment
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,
@@ -67,14 +67,16 @@ def run(
         overrides["flow.horizon"] = "end" if horizon is None else horizon
     overrides = {key: value for key, value in overrides.items() if value is not None}
     overrides |= dict(read_setting(text) for text in set_ or [])
-    experiment = load_experiment(spec, overrides, noise)
-    result, summary = run_and_keep(experiment, out)
+    work = Experiment.from_tree({}, overrides) if spec is None else kinds.load(spec, overrides)
+    if noise is not None and isinstance(work, Experiment):
+        work = work.with_noise(noise)
+    result = kinds.run(work, out)
     if as_json:
-        print(json.dumps(summary))
+        print(json.dumps(result.to_dict()))
     else:
-        from metastable.report.text import print_run
+        from metastable.report.text import print_result
 
-        print_run(result, summary)
+        print_result(result)
     if result.outcome.name == "interrupted":
         raise typer.Exit(130)
     if result.outcome.name != "done":
@@ -112,16 +114,15 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Verdict rows of a finished run; exit code 1 when something disagrees."""
-    from metastable.comparison import compare as judge
-    from metastable.results import load_run
+    from metastable import kinds
 
-    comparison = judge(load_run(folder)[1])
+    verdicts = kinds.open(folder).verdicts
     note = tell_unchecked(folder)
     if as_json:
-        print(json.dumps(comparison.to_dict() | {"unchecked": note}))
+        print(json.dumps(verdicts.to_dict() | {"unchecked": note}))
     else:
-        comparison.print()
-    if not comparison.agrees:
+        verdicts.print()
+    if not verdicts.agrees:
         raise typer.Exit(1)
 
 
@@ -133,7 +134,8 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write the HTML page and figures of a run, a sweep or an audit into its folder."""
-    if (folder / "zarr.json").is_file():
+    sweeping = (folder / "data.zarr" / "done").is_dir()  # also while it runs, without a manifest
+    if sweeping:
         from metastable.report.pages.sweep import report_sweep
 
         page = report_sweep(folder)
@@ -142,10 +144,10 @@ def report(
 
         page = report_audit(folder)
     else:
-        from metastable.report.pages.run import report_folders
+        from metastable import kinds
 
-        page = report_folders([folder], folder / "report.html")
-    note = None if (folder / "zarr.json").is_file() else tell_unchecked(folder)
+        page = kinds.write_page(kinds.open(folder))
+    note = None if sweeping else tell_unchecked(folder)
     print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
 
 

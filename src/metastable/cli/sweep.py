@@ -51,12 +51,12 @@ def sweep(
         )
     from metastable.sweep.execute import run_sweep
     from metastable.sweep.executors import LostScheduler
-    from metastable.sweep.spec import load_sweep
+    from metastable.sweep.spec import Sweep
 
     say = lambda line: print(f"metastable: {line}", file=sys.stderr)
     try:
         summary = run_sweep(
-            load_sweep(what[0]),
+            Sweep.load(what[0]),
             out,
             workers=workers,
             scheduler=scheduler,

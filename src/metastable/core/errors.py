@@ -25,6 +25,8 @@ def one_line(error: ValidationError) -> str:
     if kind == "missing":
         return f"{where} is required; got nothing: add it."
     requirement = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if not first["loc"]:  # an error of the spec as a whole needs no copy of it
+        return f"{requirement}."
     if kind == "union_tag_invalid":
         context = first.get("ctx", {})
         where, given = f"{where}.kind", context.get("tag")
@@ -52,13 +54,13 @@ _FORMS = frozenset(
 @cache
 def _kinds() -> frozenset[str]:
     """Every kind that a part of a spec may have: `kind` of all its models."""
-    from metastable.core.spec import Model
+    from metastable.core.spec import Model, Spec
 
     found, left = set(), [Model]
     while left:
         model = left.pop()
         left += model.__subclasses__()
-        if "kind" in model.model_fields:
+        if "kind" in model.model_fields and not issubclass(model, Spec):
             found.update(get_args(model.model_fields["kind"].annotation))
     return frozenset(found)
 

@@ -11,18 +11,36 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from metastable.core.lock import LOCK, Lock
+from metastable.core.spec import Spec
 
-__all__ = ["FULL", "MANIFEST", "DiskFull", "claimed", "naming", "open_folder", "seal", "unchecked"]
+__all__ = [
+    "FULL",
+    "MANIFEST",
+    "SPEC",
+    "UNFINISHED",
+    "DiskFull",
+    "claimed",
+    "naming",
+    "open_folder",
+    "seal",
+    "unchecked",
+    "write_whole",
+]
 
-MANIFEST, FORMAT = "manifest.json", "metastable result 2"
-DERIVED = ("report.html", "figures", "*.part", ".*", MANIFEST)  # never among the checksums
+SPEC, MANIFEST, UNFINISHED, FORMAT = (
+    "spec.toml",
+    "manifest.json",
+    "unfinished",
+    "metastable result 3",
+)
+DERIVED = ("report.html", "figures", "*.part", ".*", UNFINISHED, MANIFEST)  # have no checksums
 BLANK = 64 * "0"  # stands for the manifest's own checksum while it is made
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REMEDY = "restore it from a copy, or remove the folder and run it again"
@@ -33,30 +51,29 @@ class DiskFull(OSError):
 
 
 @contextmanager
-def claimed(
-    folder: Path, spec: str, text: str, same: Callable[[Path], bool], what: str
-) -> Iterator[None]:
-    """Hold `folder` for one piece of work (`what`: "run", "audit") described by the file `spec`.
+def claimed(folder: Path, spec: Spec, what: str = "run") -> Iterator[Path]:
+    """Hold `folder` for one piece of work (`what`: "run", "audit"); gives a place for checkpoints.
 
-    A new or empty folder gets that file with this `text`. One whose file is the `same` is gone on
-    with, unless it is finished; anything else is refused, as is a folder that another process
-    holds. When the block fails before anything was computed, what was made here is removed again;
-    a full disk becomes `DiskFull`, which says what is kept.
+    A new or empty folder gets `spec.toml`. One that has the same spec is gone on with, unless it is
+    finished; anything else is refused, as is a folder that another process holds. When the block
+    fails before anything was computed, what was made here is removed again; a full disk becomes
+    `DiskFull`, which says what is kept.
     """
-    if not ((folder / LOCK).exists() and (folder / spec).exists()):
-        _refuse_foreign(folder, spec, same, what)  # before a single file is written there
+    if not ((folder / LOCK).exists() and (folder / SPEC).exists()):
+        _refuse_foreign(folder, spec, what)  # before a single file is written there
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     lock = Lock(folder, what)
-    fresh = not (folder / spec).exists()
+    fresh = not (folder / SPEC).exists()
     try:
-        _refuse_foreign(folder, spec, same, what)
+        _refuse_foreign(folder, spec, what)
         if fresh:
-            _write(folder / spec, text.encode())
-        yield
+            write_whole(folder / SPEC, spec.to_toml().encode())
+        (folder / UNFINISHED).mkdir(exist_ok=True)
+        yield folder / UNFINISHED
     except BaseException as error:
-        empty = fresh and not _computed(folder, spec)
+        empty = fresh and not _computed(folder)
         if empty:
-            _clear(folder, spec)
+            _clear(folder)
         if _is_full(error):
             file = getattr(error, "filename", None) or folder
             kept = "nothing is kept" if empty else "what was computed before is kept"
@@ -88,7 +105,7 @@ def seal(folder: Path, content: dict[str, Any], skip: Sequence[str] = ()) -> Pat
     content = {"format": FORMAT, **content, "files_sha256": _checksums(folder, skip)}
     text = json.dumps({**content, "manifest_sha256": BLANK}, indent=2)
     path = folder / MANIFEST
-    _write(path, _own_checksum(text).join(text.rsplit(BLANK, 1)).encode())
+    write_whole(path, _own_checksum(text).join(text.rsplit(BLANK, 1)).encode())
     return path
 
 
@@ -116,17 +133,17 @@ def unchecked(folder: Path) -> str | None:
     return next((note for path in inside if (note := _read(path).get("unchecked"))), None)
 
 
-def _refuse_foreign(folder: Path, spec: str, same: Callable[[Path], bool], what: str) -> None:
+def _refuse_foreign(folder: Path, spec: Spec, what: str) -> None:
     """Refuse a folder that holds other things, damaged ones, or this work finished."""
     if not folder.exists():
         return
-    if folder.is_dir() and not set(os.listdir(folder)) - {LOCK, f"{spec}.part"}:
+    if folder.is_dir() and not set(os.listdir(folder)) - {LOCK, f"{SPEC}.part"}:
         return
     finished = False
-    if (folder / MANIFEST).is_file() and ((folder / spec).is_file() or _is_sealed(folder)):
+    if (folder / MANIFEST).is_file() and ((folder / SPEC).is_file() or _is_sealed(folder)):
         finished = open_folder(folder, "")["outcome"]["name"] != "interrupted"
-    if not (folder / spec).is_file() or not same(folder / spec):
-        beside = f" (another {spec}, or a damaged one)" if (folder / spec).is_file() else ""
+    if not _is_of(folder / SPEC, spec):
+        beside = f" (another {SPEC}, or a damaged one)" if (folder / SPEC).is_file() else ""
         raise ValueError(
             f"--out must be a new or empty folder; {folder} holds something else{beside}: choose "
             "another, or remove it yourself."
@@ -136,6 +153,14 @@ def _refuse_foreign(folder: Path, spec: str, same: Callable[[Path], bool], what:
             f"--out {folder} already holds this {what}, finished: choose another folder, or "
             "remove it to run again."
         )
+
+
+def _is_of(file: Path, spec: Spec) -> bool:
+    """Whether a file holds this spec, its name aside."""
+    try:
+        return file.is_file() and type(spec).load(file).digest == spec.digest
+    except ValueError:
+        return False
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -223,7 +248,7 @@ def _verify(path: Path, expected: Any) -> None:
         raise ValueError(f"{path} is damaged (its checksum is not that in {MANIFEST}): {REMEDY}.")
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it: it is there whole or not at all."""
     part = path.with_name(path.name + ".part")
     try:
@@ -235,15 +260,15 @@ def _write(path: Path, data: bytes) -> None:
     os.replace(part, path)
 
 
-def _computed(folder: Path, spec: str) -> bool:
+def _computed(folder: Path) -> bool:
     """Whether files lie in the folder beside its spec and its lock."""
     names = {p.name for p in folder.rglob("*") if not p.is_dir()}
-    return bool(names - {spec, LOCK, f"{spec}.part"})
+    return bool(names - {SPEC, LOCK, f"{SPEC}.part"})
 
 
-def _clear(folder: Path, spec: str) -> None:
+def _clear(folder: Path) -> None:
     """Take away the spec, and folders with nothing in them."""
-    (folder / spec).unlink(missing_ok=True)
+    (folder / SPEC).unlink(missing_ok=True)
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
             path.rmdir()

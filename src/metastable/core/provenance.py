@@ -27,16 +27,18 @@ def write_manifest(
     started: datetime,
     outcome: Any,
     result: dict[str, Any],
+    about: dict[str, Any],
     skip: Sequence[str] = (),
 ) -> Path:
     """Write `manifest.json` beside a result, after everything else in the folder.
 
-    `skip`: patterns of files without a checksum, such as checkpoints. Long lists in `result` are
-    thinned; `thinned` in the manifest says how long they were.
+    `about`: entries that come first. `skip`: patterns of files without a checksum. Long lists in
+    `result` are thinned; `thinned` in the manifest says how long they were.
     """
     import jax
 
     content = {
+        **about,
         "spec": spec,
         "spec_sha256": digest,
         "versions": versions(),

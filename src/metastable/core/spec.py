@@ -1,14 +1,17 @@
-"""What all specs are made of: numbers with ranges, matrices, random draws."""
+"""What all specs are made of: their base, numbers with ranges, matrices, random draws."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from metastable.core.toml import to_toml
+from metastable.core.errors import one_line
+from metastable.core.toml import read_toml, to_toml
 
 __all__ = [
     "LARGEST",
@@ -25,6 +28,7 @@ __all__ = [
     "Several",
     "Spec",
     "Whole",
+    "assign",
     "fingerprint",
 ]
 
@@ -60,7 +64,13 @@ def fingerprint(content: dict[str, Any]) -> str:
 
 
 class Spec(Model):
-    """What every piece of work has: a kind, by which it is found, and a name for people."""
+    """One piece of work: validated, frozen, read from TOML and written back.
+
+    A subclass says its `kind`, and in `PATHS` the dotted keys of files, which are looked for beside
+    the spec.
+    """
+
+    PATHS: ClassVar[tuple[str, ...]] = ()
 
     kind: str
     name: str = ""
@@ -72,6 +82,49 @@ class Spec(Model):
 
     def to_toml(self) -> str:
         return to_toml(self.model_dump(mode="json", exclude_none=True))
+
+    @classmethod
+    def load(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+        """Read a TOML file and apply `a.b.c = value` overrides; a ValueError of one line."""
+        return cls.from_tree(read_toml(path), overrides, Path(path).resolve().parent)
+
+    @classmethod
+    def from_tree(
+        cls,
+        tree: dict[str, Any],
+        overrides: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
+    ) -> Self:
+        """A spec from plain values, whose relative paths are seen from `folder`."""
+        for key in cls.PATHS if folder is not None else ():
+            *parents, last = key.split(".")
+            node: Any = tree
+            for parent in parents:
+                node = node.get(parent) if isinstance(node, dict) else None
+            if isinstance(node, dict) and isinstance(node.get(last), str):
+                node[last] = str(folder / node[last])
+        for key, value in (overrides or {}).items():
+            assign(tree, key, value)
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            raise ValueError(one_line(error)) from None
+
+
+def assign(tree: dict[str, Any], key: str, value: Any) -> None:
+    """Set `a.b.c` in a tree, where a part may be the number of a list's entry."""
+    *parents, last = key.split(".")
+    node: Any = tree
+    try:
+        for parent in parents:
+            node = node[int(parent)] if isinstance(node, list) else node.setdefault(parent, {})
+        node[int(last) if isinstance(node, list) else last] = value
+    except (ValueError, IndexError, AttributeError, TypeError):
+        place = ".".join(parents)
+        raise ValueError(
+            f"{key} cannot be set: {place} is no table in this spec; for one of several fields "
+            f"write --set {place}.0.{last}=..."
+        ) from None
 
 
 class Draw(Model):

@@ -9,18 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from metastable.core.folder import MANIFEST
+from metastable.core.result import DATA
 from metastable.explorer.limits import Refused, spec_for_page
 
 __all__ = ["Folder"]
 
 DEPTH = 3  # levels below the folder that are looked at
 MOST = 500  # entries of each kind
-FRAMES, MANIFEST, INSPECTION, SWEEP = (
-    "trajectory.zarr",
-    "manifest.json",
-    "inspection.json",
-    "zarr.json",
-)
+LISTED = {"flow": "runs", "sweep": "sweeps", "inspect": "models"}  # kind of result → its list
 CELLS = 200_000  # of a sweep that is drawn
 
 
@@ -63,25 +60,27 @@ class Folder:
 
     def recording(self, name: str) -> bytes:
         """A stored run, or the layers of a model, as a recording."""
+        from metastable import kinds
+        from metastable.comparison.run import TRAJECTORY, trajectory_of
         from metastable.explorer.recording import record_layers, record_run
         from metastable.flows import Trajectory
         from metastable.measures import Points
-        from metastable.results import load_run
+        from metastable.spec.experiment import Experiment
 
         path = self.inside(name)
         kind = _kind(path)
         self._check_links(path)
-        if kind == "models":
-            with _reading(name):
-                run = Trajectory.load(path / FRAMES)
-            return record_layers(run, name)
-        if kind != "runs":
+        if kind not in ("runs", "models"):
             raise Refused(f"{name[:80]!r} holds no run and no inspected model.")
         with _reading(name):
-            experiment, run, _ = load_run(path)
+            result = kinds.open(path)
+            if kind == "models":
+                return record_layers(Trajectory.from_dataset(result.data[TRAJECTORY]), name)
+            run = trajectory_of(result)
         if not isinstance(run.frames[0], Points):
             raise Refused(f"{name[:80]!r} is the run of a density, which has no tokens to show.")
-        return record_run(experiment, run, experiment.name or name)
+        assert isinstance(result.spec, Experiment)
+        return record_run(result.spec, run, result.spec.name or name)
 
     def sweep(self, name: str) -> dict[str, Any]:
         """Axes and maps of a sweep; an observable of time is shown at its last time."""
@@ -162,17 +161,16 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _kind(folder: Path) -> str:
-    if (folder / FRAMES).is_dir():
-        if (folder / INSPECTION).is_file():
-            return "models"
-        return "runs" if (folder / MANIFEST).is_file() else ""
-    if (folder / SWEEP).is_file():
-        try:
-            attributes = json.loads((folder / SWEEP).read_text())["attributes"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return ""
-        return "sweeps" if isinstance(attributes, dict) and "sweep" in attributes else ""
-    return ""
+    """What a folder is listed under; a sweep before it is finished too."""
+    try:
+        if (folder / MANIFEST).is_file():
+            stated = json.loads((folder / MANIFEST).read_text("utf-8"))["kind"]
+        else:
+            attributes = json.loads((folder / DATA / "zarr.json").read_text("utf-8"))["attributes"]
+            stated = "sweep" if "sweep" in attributes else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return LISTED.get(stated, "") if isinstance(stated, str) else ""
 
 
 def _children(folder: Path) -> list[Path]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from metastable import results
 from metastable.comparison import compare
+from metastable.comparison.run import result_of
+from metastable.core.folder import SPEC
+from metastable.core.result import write_result
+from metastable.fields.build import build_field
 from metastable.flows import Trajectory
-from metastable.spec.experiment import Experiment, load_experiment
+from metastable.spec.experiment import Experiment
 
 __all__ = ["complete", "store", "verdicts"]
 
-JUDGED, FRAMES = 4e8, 101  # tokens² · frames, and frames, that are compared with theory
+JUDGED, MOST = 4e8, 101  # tokens² · frames, and frames, that are compared with theory
 KEPT = 4e5  # tokens · frames kept of a run
-STARTED = "started"  # the file that remembers when
+STARTED, FRAMES = "started", "frames.part"  # when it began, and the frames before the result
 
 
 def verdicts(run: Trajectory) -> tuple[list[dict[str, Any]], str]:
     """Rows of `compare`, numbers as text; or none, and a sentence that says why."""
     if run.outcome.name == "interrupted":
         return [], "Stopped early: only a run that ends by itself is compared with theory."
-    run = _thinned(run, FRAMES)
+    run = _thinned(run, MOST)
     if run.frames[0].count ** 2 * len(run.frames) > JUDGED:
         return [], "Too many tokens to compare here: download the run, then `metastable compare`."
     rows = [dataclasses.asdict(row) for row in compare(run).rows]
@@ -39,20 +43,23 @@ def _text(value: Any) -> str | None:
 
 
 def store(folder: Path, experiment: Experiment, run: Trajectory, started: datetime) -> None:
-    """A result folder, its slow manifest aside; of a large run every k-th frame."""
+    """The spec and frames of a result folder; of a large run every k-th frame."""
     run = _thinned(run, max(2, int(KEPT / run.frames[0].count)))
     folder.mkdir()
-    (folder / results.SPEC).write_text(experiment.to_toml(), encoding="utf-8")
-    run.save(folder / results.FRAMES)
+    (folder / SPEC).write_text(experiment.to_toml(), encoding="utf-8")
+    run.save(folder / FRAMES)
     (folder.parent / STARTED).write_text(started.isoformat())
 
 
 def complete(folder: Path) -> None:
-    """Add the manifest to what `store` wrote: now `metastable compare` accepts the folder."""
-    experiment = load_experiment(folder / results.SPEC, {})
-    run = results.load_frames(folder, experiment)
+    """Make a result of what `store` wrote, which is slow: verdicts, facts and the manifest."""
+    experiment = Experiment.load(folder / SPEC)
+    run = Trajectory.load(folder / FRAMES)
+    run = dataclasses.replace(run, field=build_field(experiment.field, run.frames[0].dim))
     started = datetime.fromisoformat((folder.parent / STARTED).read_text())
-    results.keep_manifest(folder, experiment, run, started)
+    judged = None if verdicts(run)[1] else compare(run)
+    write_result(result_of(experiment, run, judged), folder, started)
+    shutil.rmtree(folder / FRAMES)
 
 
 def _thinned(run: Trajectory, most: int) -> Trajectory:

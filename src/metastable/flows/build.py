@@ -74,12 +74,13 @@ def run_experiment(
     *,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
+    start: tuple[Points | Density, Field] | None = None,
 ) -> Trajectory:
-    """Build the measure and the field of a spec and run its flow.
+    """Run the flow of a spec, from what `build_start` made of it if that is at hand.
 
     `checkpoint` is used where such a run can keep one.
     """
-    measure, field, horizon, choices = _call(experiment)
+    measure, field, horizon, choices = _call(experiment, start)
     kept = checkpoint if is_resumable(measure, choices["stepper"]) else None
     return flow(measure, field, horizon, **choices, progress=progress, checkpoint=kept)
 
@@ -97,9 +98,11 @@ def drive_experiment(
     return drive(measure, field, horizon, **choices, stopped=stopped, spacing=spacing)
 
 
-def _call(experiment: Experiment) -> tuple[Any, Field, float, dict[str, Any]]:
+def _call(
+    experiment: Experiment, start: tuple[Points | Density, Field] | None = None
+) -> tuple[Any, Field, float, dict[str, Any]]:
     """The arguments of `flow`."""
-    measure, field = build_start(experiment)
+    measure, field = start or build_start(experiment)
     how = experiment.flow
     horizon = math.inf if how.horizon == "end" else how.horizon
     choices = dict(

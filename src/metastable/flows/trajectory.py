@@ -104,8 +104,10 @@ class Trajectory(Generic[M]):
         """Read a trajectory written by `save`; a damaged one is a ValueError."""
         if not Path(path).is_dir():
             raise ValueError(f"path must be a stored trajectory; nothing at {path}.")
+        import xarray
+
         try:
-            return cls._read(path)
+            return cls.from_dataset(xarray.load_dataset(path, engine="zarr", consolidated=False))
         except (MemoryError, PermissionError):
             raise
         except Exception as error:  # whatever Zarr, its codecs, xarray and numpy make of it
@@ -115,10 +117,8 @@ class Trajectory(Generic[M]):
             ) from error
 
     @classmethod
-    def _read(cls, path: str | Path) -> Trajectory[Any]:
-        import xarray
-
-        data = xarray.load_dataset(path, engine="zarr", consolidated=False)
+    def from_dataset(cls, data: xarray.Dataset, field: Field | None = None) -> Trajectory[Any]:
+        """The trajectory of which `to_dataset` made this, moved by `field`."""
         times = data["time"].values
         if times.size == 0 or np.isnan(times).any():  # what a missing chunk reads as
             raise ValueError("times are missing")
@@ -137,6 +137,7 @@ class Trajectory(Generic[M]):
             statistics=json.loads(data.attrs["statistics"]),
             log_times=data["log_time"].values if "log_time" in data else None,
             mergers=Mergers.from_variables(data, getattr(frames[0], "count", 0)),
+            field=field,
         )
 
     @property

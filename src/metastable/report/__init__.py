@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from metastable.report.page import Table as Table
     from metastable.report.page import rows_table as rows_table
     from metastable.report.page import write_page as write_page
-    from metastable.report.pages.run import report_folders as report_folders
-    from metastable.report.pages.run import report_run as report_run
-    from metastable.report.pages.run import report_runs as report_runs
     from metastable.report.svg import save_figure as save_figure
 
 # Imported on first use: the terminal's text must not wait for matplotlib.
@@ -63,7 +60,6 @@ _HOMES = {
         "plot_line plot_rank plot_similarity plot_strip"
     ),
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
-    "pages.run": "report_folders report_run report_runs",
     "svg": "save_figure",
 }
 __getattr__, __dir__, _names = lazy("metastable.report", _HOMES)

@@ -8,31 +8,26 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from metastable.flows import Trajectory
+from metastable.core.result import Result
 
-__all__ = ["print_comparison", "print_doctor", "print_prediction", "print_run"]
+__all__ = ["print_comparison", "print_doctor", "print_prediction", "print_result"]
 
 
-def print_run(run: Trajectory, summary: dict[str, Any]) -> None:
-    """The trajectory's own block, then energy and cluster counts."""
+def print_result(result: Result) -> None:
+    """The answer, the facts and the outcome; of a flow when the number of clusters changed."""
     console = Console()
-    console.print(repr(run), highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    table.add_column(f"time ({run.clock} clock)", justify="right")
-    counted = "maxima of the potential" if "amplitudes" in summary else "linkage"
-    table.add_column(f"clusters ({counted})", justify="right")
-    for time, count in _changes(summary["clusters"]):
-        table.add_row("…" if time is None else f"{time:.4g}", count)
-    console.print(table)
-    if summary["energy_first"] is not None:
-        console.print(
-            f"energy {summary['energy_first']:.6g} → {summary['energy_last']:.6g}, "
-            f"{'monotone' if summary['energy_monotone'] else 'not monotone'}",
-            highlight=False,
-            soft_wrap=True,
-        )
-    if summary["out"]:
-        console.print(f"kept in {summary['out']}", highlight=False, soft_wrap=True)
+    console.print(repr(result), highlight=False, soft_wrap=True, markup=False)
+    facts = result.facts
+    if result.kind == "flow":
+        table = Table(box=None, pad_edge=False)
+        table.add_column(f"time ({facts['clock']} clock)", justify="right")
+        counted = "maxima of the potential" if "amplitudes" in facts else "linkage"
+        table.add_column(f"clusters ({counted})", justify="right")
+        for time, count in _changes(facts["clusters"]):
+            table.add_row("…" if time is None else f"{time:.4g}", count)
+        console.print(table)
+    if result.folder is not None:
+        console.print(f"kept in {result.folder}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float | None, str]]:

@@ -25,7 +25,7 @@ from metastable.spec.measures import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
 from metastable.sweep.spec import experiment_with
 
-__all__ = ["BATCH", "Result", "compute", "experiment_of", "moves_together"]
+__all__ = ["BATCH", "Computed", "compute", "experiment_of", "moves_together"]
 
 BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
 # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
@@ -34,7 +34,7 @@ SMALL = 2**14  # numbers in n² + nd: above, a cell keeps the machine busy on it
 
 
 @dataclass(frozen=True)
-class Result:
+class Computed:
     """What became of a cell: arrays by observable, or an outcome that says why there are none."""
 
     index: Index
@@ -42,7 +42,7 @@ class Result:
     values: dict[str, np.ndarray]
 
 
-def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Result]:
+def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Computed]:
     """Compute cells that share compiled code; a cell that fails takes no other with it."""
     experiments = [experiment_of(recipe, cell) for cell in cells]
     runs: Sequence[Trajectory | None] = [None] * len(cells)
@@ -81,13 +81,13 @@ def experiment_of(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
     return experiment_with(recipe.base, own | cell.overrides)
 
 
-def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Result:
+def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Computed:
     try:
         values, outcome = _observe(recipe, cell, experiment, run)
     except _FAILURES as error:
         text = " ".join(str(error).split("\n---")[0].split())
         values, outcome = {}, Outcome("error", text or type(error).__name__)
-    return Result(cell.index, outcome, values)
+    return Computed(cell.index, outcome, values)
 
 
 def _observe(

@@ -11,21 +11,23 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import git_state
-from metastable.sweep.cells import BATCH, Result, compute, moves_together
+from metastable.core.result import DATA, Result, read_result, write_result
+from metastable.sweep.cells import BATCH, Computed, compute, moves_together
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
-from metastable.sweep.plan import Cell
+from metastable.sweep.plan import Cell, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
-from metastable.sweep.store import Store
+from metastable.sweep.store import LOG, Store
 from metastable.sweep.watch import Watch
 
-__all__ = ["Summary", "run_sweep"]
+__all__ = ["Summary", "prepare", "run_sweep"]
 
 FLUSH = 0.5  # seconds between two writings of the marks
 CLUSTER_WINDOW = 256  # tasks that a cluster holds at once
@@ -75,7 +77,7 @@ def run_sweep(
         raise ValueError(
             f"workers must be >= 0, and 0 with a scheduler; got {workers}: choose one of the two."
         )
-    began = time.perf_counter()
+    began, started = time.perf_counter(), datetime.now(UTC)
     with Store(Path(folder), sweep, add=add) as store:
         if store.repaired:
             say(f"{store.repaired} cells marked done were damaged and are computed again")
@@ -110,7 +112,32 @@ def run_sweep(
             interrupted=feed.interrupted,
         )
         store.note(event="end", **summary.to_dict())
+        write_result(_result(store, summary), store.folder, started, skip=(DATA, LOG))
     return summary
+
+
+def _result(store: Store, summary: Summary) -> Result:
+    """What is sealed beside the cells, which have checksums of their own."""
+    facts = {k: v for k, v in summary.to_dict().items() if k not in ("store", "interrupted")}
+    facts |= {"axes": list(store.plan.dims), "observables": list(store.plan.sweep.observables)}
+    told = f"{int(store.done.sum())} of {store.plan.size} cells are done"
+    outcome = Outcome("done", f"{told}.")
+    if summary.left:
+        outcome = Outcome("interrupted", f"{told}: run the same command again to go on.")
+    return Result(store.plan.sweep, outcome, facts, sentence=f"{told}.")
+
+
+def prepare(spec: Sweep) -> Callable[[Path, bool | None], Result]:
+    """Refuse what cannot run; the function that computes missing cells in a folder it claims."""
+    from metastable.core.folder import open_folder
+
+    plan_sweep(spec)
+
+    def work(folder: Path, progress: bool | None) -> Result:
+        run_sweep(spec, folder, progress=progress)
+        return read_result(folder, spec, open_folder(folder, ""))
+
+    return work
 
 
 def _check_room(store: Store, need: int) -> None:
@@ -134,7 +161,7 @@ class _Feed:
     def __init__(self, store: Store, watch: Watch):
         self.store, self.watch, self.budget = store, watch, store.plan.sweep.budget.seconds
         self.tasks, self.again = _tasks(store), list[list[Cell]]()
-        self.running: dict[Future[list[Result]], list[Cell]] = {}
+        self.running: dict[Future[list[Computed]], list[Cell]] = {}
         self.done = self.failed = 0
         self.began = self.flushed = time.perf_counter()
         self.interrupted = False
@@ -197,7 +224,7 @@ class _Feed:
             self.flushed = time.perf_counter()
         self.watch.update(self.done + self.failed)
 
-    def _keep(self, result: Result) -> None:
+    def _keep(self, result: Computed) -> None:
         self.store.keep(result.index, result.outcome, result.values)
         fine = result.outcome.name == "done"
         self.done, self.failed = self.done + fine, self.failed + (not fine)
@@ -212,9 +239,9 @@ class _Feed:
             self.again += [[cell] for cell in suspects]
 
 
-def _killed(cell: Cell) -> Result:
+def _killed(cell: Cell) -> Computed:
     told = "The worker died: is there enough memory? Then run again with --retry-failed."
-    return Result(cell.index, Outcome("error", told), {})
+    return Computed(cell.index, Outcome("error", told), {})
 
 
 def _tasks(store: Store) -> Iterator[list[Cell]]:

@@ -6,14 +6,13 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from metastable.core.errors import one_line
-from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed
-from metastable.core.toml import read_toml, to_toml
-from metastable.spec.experiment import Experiment, load_experiment
+from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed, Spec
+from metastable.core.toml import to_toml
+from metastable.spec.experiment import Experiment
 
 __all__ = [
     "Budget",
@@ -22,7 +21,6 @@ __all__ = [
     "canonical",
     "experiment_with",
     "flattened",
-    "load_sweep",
 ]
 
 SECTIONS = ("measure", "field", "flow")
@@ -90,7 +88,7 @@ Axis = Annotated[
 ]
 
 
-class Sweep(Model):
+class Sweep(Spec):
     """Many runs of one experiment: every combination of the axes, `repetitions` times.
 
     - `axes`: a key of the base such as `field.beta`, with a list or a range; or any other name,
@@ -104,7 +102,9 @@ class Sweep(Model):
     [1.0, 2.0]
     """
 
-    name: str = ""
+    PATHS = ("base.measure.file",)
+
+    kind: Literal["sweep"] = "sweep"
     axes: dict[str, Axis] = Field(min_length=1)
     repetitions: Count = 1
     samples: Count = 1
@@ -141,6 +141,14 @@ class Sweep(Model):
             raise ValueError(f"observables must be named once each, not {list(self.observables)}")
         return self
 
+    @classmethod
+    def from_tree(cls, tree: Any, overrides: Any = None, folder: Path | None = None) -> Sweep:
+        """As of every spec; errors name an axis by its key alone."""
+        try:
+            return super().from_tree(tree, overrides, folder)
+        except ValueError as error:
+            raise ValueError(re.sub(r"\.(values|range|cases)\b", "", str(error))) from None
+
     def values(self, key: str) -> list[Any]:
         """The values along one axis, in order: numbers, words, or names of cases."""
         axis = self.axes[key]
@@ -154,7 +162,7 @@ class Sweep(Model):
         return {k: v for name, node in axis[value].items() for k, v in flattened(name, node)}
 
     def to_toml(self) -> str:
-        return to_toml(self.model_dump(mode="json", exclude_defaults=True))
+        return to_toml({"kind": self.kind} | self.model_dump(mode="json", exclude_defaults=True))
 
 
 def canonical(value: Any) -> Any:
@@ -166,7 +174,7 @@ def canonical(value: Any) -> Any:
 def experiment_with(base: dict[str, Any], overrides: dict[str, Any]) -> Experiment:
     """The base with some keys set; a whole table is set before the keys inside it."""
     ordered = sorted(overrides.items(), key=lambda item: item[0].count("."))
-    return load_experiment(None, {**_copy(base), **_copy(dict(ordered))})
+    return Experiment.from_tree({}, {**_copy(base), **_copy(dict(ordered))})
 
 
 def flattened(key: str, node: Any) -> list[tuple[str, Any]]:
@@ -181,21 +189,6 @@ def _axes_of(key: str, node: Any) -> list[tuple[str, Any]]:
     if not isinstance(node, dict) or not node or "from" in node:
         return [(key, node)]
     return [axis for name, child in node.items() for axis in _axes_of(f"{key}.{name}", child)]
-
-
-def load_sweep(path: str | Path) -> Sweep:
-    """Read a sweep from TOML; a file of tokens is looked for beside it."""
-    tree = read_toml(path)
-    measure = tree.get("base", {}).get("measure") if isinstance(tree.get("base"), dict) else None
-    if isinstance(measure, dict) and isinstance(measure.get("file"), str):
-        measure["file"] = str(Path(path).resolve().parent / measure["file"])
-    try:
-        return Sweep.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        if not first["loc"]:  # a complaint of the sweep as a whole needs no copy of it
-            raise ValueError(first["msg"].removeprefix("Value error, ") + ".") from None
-        raise ValueError(re.sub(r"\.(values|range|cases)\b", "", one_line(error))) from None
 
 
 def _copy(node: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from metastable.core.result import DATA
 from metastable.sweep.layout import chunk_name
 from metastable.sweep.store import FAILURES, kept_sweep
 
@@ -22,7 +23,7 @@ def open_sweep(folder: str | Path) -> xarray.Dataset:
     """A store as an xarray dataset, its axes in increasing order; cells not run are NaN."""
     kept_sweep(Path(folder))  # a clear refusal of anything else
     try:
-        data = xarray.open_zarr(folder, chunks=None, consolidated=True)
+        data = xarray.open_zarr(Path(folder) / DATA, chunks=None, consolidated=True)
         whole = isinstance(data.attrs["sweep"], dict) and {"done", "outcome"} <= set(data)
     except (ValueError, TypeError, LookupError, AttributeError, OSError):
         whole = False
@@ -31,7 +32,7 @@ def open_sweep(folder: str | Path) -> xarray.Dataset:
             f"STORE must hold the metadata that `metastable sweep` wrote; those of {folder} are "
             "damaged: run the same sweep command again, which restores them and loses no cell."
         )
-    _refuse_holes(Path(folder), data)
+    _refuse_holes(Path(folder) / DATA, data)
     numeric = [dim for dim in data.dims if dim in data.coords and data[dim].dtype.kind in "if"]
     return data.sortby(numeric)
 

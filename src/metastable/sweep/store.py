@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.folder import FULL, DiskFull
+from metastable.core.folder import FULL, MANIFEST, SPEC, DiskFull
 from metastable.core.lock import LOCK, Lock
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import versions
+from metastable.core.result import DATA, VERDICTS
 from metastable.sweep import layout
 from metastable.sweep.extend import differences, extended
 from metastable.sweep.observables import Observable
@@ -30,7 +31,8 @@ from metastable.sweep.spec import Sweep
 
 __all__ = ["Store", "kept_sweep"]
 
-ROOT, SPEC, LOG, FAILURES, PART = "zarr.json", "spec.toml", "log.jsonl", "failures.json", ".part"
+LOG, FAILURES, PART = "log.jsonl", "failures.json", ".part"
+ROOT = f"{DATA}/zarr.json"
 
 
 class Store:
@@ -41,7 +43,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, sweep: Sweep, *, add: bool = False):
-        self.folder = folder
+        self.folder, self.data = folder, folder / DATA
         self.plan = plan_sweep(sweep)  # bad input is refused before anything is written
         self.log = None
         _refuse_foreign(folder)
@@ -49,6 +51,8 @@ class Store:
         try:
             self.log = open(folder / LOG, "ab")
             self.plan = _agreed(folder, self.plan, add)
+            for sealed in (MANIFEST, VERDICTS):  # of the sweep as it was; written again at the end
+                (folder / sealed).unlink(missing_ok=True)
             self._write(SPEC, self.plan.sweep.to_toml().encode())
             self._prepare()
             self.repaired = self._verify()
@@ -75,7 +79,7 @@ class Store:
         if outcome.name == "done":
             for one in self.plan.observables:
                 array = np.asarray(values[one.name], float)
-                self._write(self._chunk(one, index), layout.encoded(array))
+                self._write(f"{DATA}/{self._chunk(one, index)}", layout.encoded(array))
         else:
             self.failures[self._key(index)] = {"outcome": outcome.name, "message": outcome.message}
         known = outcome.name in layout.OUTCOMES
@@ -115,9 +119,9 @@ class Store:
         (self.folder / PART).unlink(missing_ok=True)
         about = _manifest(self.plan.sweep, _attributes(self.folder))
         for path, data in layout.metadata(self.plan, about).items():
-            if _read(self.folder / path) != data:
-                (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-                self._write(path, data)
+            if _read(self.data / path) != data:
+                (self.data / path).parent.mkdir(parents=True, exist_ok=True)
+                self._write(f"{DATA}/{path}", data)
         self._dirty: set[Index] = set()
         self.failures: dict[str, Any] = _read_json(self.folder / FAILURES) or {}
         self.outcome = self._read_blocks("outcome", np.int8)
@@ -128,7 +132,7 @@ class Store:
         array = np.zeros(self.plan.shape, dtype)
         side = (layout.chunk_of(array.ndim),) * array.ndim
         for index, part in layout.blocks(array.shape):
-            data = _read(self.folder / name / layout.chunk_name(index))
+            data = _read(self.data / name / layout.chunk_name(index))
             block = None if data is None else layout.decoded(data, dtype, side)
             if block is not None:
                 array[part] = block[tuple(slice(n) for n in array[part].shape)]
@@ -137,14 +141,14 @@ class Store:
     def _write_block(self, name: str, index: Index, values: np.ndarray) -> None:
         side = layout.chunk_of(values.ndim)
         padded = np.pad(values, [(0, side - n) for n in values.shape])
-        self._write(f"{name}/{layout.chunk_name(index)}", layout.encoded(padded))
+        self._write(f"{DATA}/{name}/{layout.chunk_name(index)}", layout.encoded(padded))
 
     def _verify(self) -> int:
         """Read all cells marked done, and take the mark from those that are damaged."""
         frames = () if self.plan.times is None else (len(self.plan.times),)
 
         def whole(one: Observable, index: Index) -> bool:
-            data = _read(self.folder / self._chunk(one, index))
+            data = _read(self.data / self._chunk(one, index))
             shape = frames if one.per_time else ()
             return data is not None and layout.decoded(data, np.float64, shape) is not None
 
@@ -197,7 +201,7 @@ def _refuse_foreign(folder: Path) -> None:
     """Refuse a file, and a folder that holds other things than a sweep."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out must be a folder; {folder} is a file: choose another name.")
-    ours = {ROOT, SPEC, LOG, PART, LOCK}
+    ours = {DATA, SPEC, LOG, PART, LOCK}
     if folder.is_dir() and not ours & set(os.listdir(folder)) and any(folder.iterdir()):
         raise ValueError(
             f"--out must be a new folder or a sweep; {folder} holds something else: choose another."

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from metastable.comparison.random_matrices import Iteration, Spectrum, Track, Verification
 from metastable.core.figure import Axis, Figure, Histogram, Lines, Panels, Series, time_axis
 from metastable.flows import Trajectory
 from metastable.measures import Gaussian
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
-from metastable.trials import Iteration, Spectrum, Track, Verification
 
 __all__ = [
     "plot_attention_errors",
@@ -147,7 +147,7 @@ def plot_iteration(result: Iteration) -> Panels:
         len(panels),
         size=(3.2 * len(panels), 3.0),
         caption=f"{setting.name}: d = {setting.dim}, d_k = {setting.keys}, step {setting.step:g}; "
-        f"{setting.told}. Left: as published ({result.published.title})."
+        f"{setting.description}. Left: as published ({result.published.title})."
         f"{cut if result.published.negative_at else ''} Middle: the exact layer.",
     )
 
@@ -179,7 +179,7 @@ def plot_spectra(spectra: Sequence[Spectrum]) -> Panels:
         panels.append(
             _spectrum(
                 spectrum.values[~np.isin(spectrum.values, spectrum.outliers)],
-                spectrum.told.split(",")[0].removesuffix("s"),
+                spectrum.description.split(",")[0].removesuffix("s"),
                 laws=[_law(spectrum.law)],
                 title=title,
                 note=f"{spectrum.distances[-1]:.4f}",

@@ -9,8 +9,8 @@ import numpy as np
 
 from metastable.core.figure import Axis, Cloud, Figure, Film, Lines, Map, Panels, Series, Strip
 from metastable.flows import flow
-from metastable.learn.curves import Chart, Curves, Frames
 from metastable.learn.control.steering import Steered
+from metastable.learn.curves import Chart, Curves, Frames
 from metastable.measures import Points
 
 __all__ = [

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from metastable.audit.audit import ITEMS, read_facts
 from metastable.audit.collect import read_rows
 from metastable.audit.corpus import PIXELS
 from metastable.audit.evidence import Question, questions, rank_items
 from metastable.audit.validity import in_words
 from metastable.core.figure import Figure
-from metastable.core.folder import MANIFEST, open_folder
+from metastable.core.folder import MANIFEST, SPEC
 from metastable.core.progress import Bar
+from metastable.core.result import Result
 from metastable.report.figures.audit import (
     plot_audit_panels,
     plot_calibration,
@@ -29,7 +31,7 @@ from metastable.report.figures.audit import (
 from metastable.report.page import Block, Noted, Picture, Section, Table, page, rows_table
 from metastable.report.pages.audit_items import list_items
 
-__all__ = ["report_audit"]
+__all__ = ["report_audit", "write_audit"]
 
 HELD = {True: "pass", False: "fail", None: "not run"}
 MEANING = {
@@ -42,34 +44,38 @@ MEANING = {
 }
 
 
+def write_audit(result: Result) -> Path:
+    """Write the page and the figures of a kept audit; return the page's path."""
+    assert result.folder is not None
+    return report_audit(result.folder)
+
+
 def report_audit(folder: str | Path) -> Path:
     """Write `report.html` and `figures/` into the folder of an audit, of a sweep or of a null.
 
-    Reads `items.csv`, `checks.json`, `summary.json` and `config.toml`; beside the page stand
-    `ranked.csv` (items with their q-values), or `runs.csv` and `runs.json` of a sweep. A null is
-    read from `null.json`. Derived files are replaced.
+    Reads the facts of the manifest and `items.csv`; beside the page stand `ranked.csv` (items with
+    their q-values), or `runs.csv` and `runs.json` of a sweep. A null is read from `null.json`.
+    Derived files are replaced.
     """
     folder = Path(folder)
-    _verify(folder)
     if _is_audit(folder):
         return _report_one(folder)
     if (folder / "null.json").is_file():
         return _report_null(folder)
-    inside = sorted({path.parent for path in folder.rglob("summary.json")})
+    inside = sorted({path.parent for path in folder.rglob(MANIFEST)})
     runs = [one for one in inside if _is_audit(one)]
-    for one in runs:
-        _verify(one)
     if not runs:
         raise ValueError(
-            f"DIR must hold a finished audit (items.csv, checks.json, summary.json, config.toml), "
-            f"or folders that do; got {folder}: run `metastable audit run` first."
+            f"DIR must hold a finished audit ({MANIFEST}, {ITEMS}), or folders that do; got "
+            f"{folder}: run `metastable audit run` first."
         )
     return _report_many(folder, runs)
 
 
 def _report_one(folder: Path) -> Path:
-    summary, conditions = _json(folder / "summary.json"), _json(folder / "checks.json")
-    rows = read_rows(folder / "items.csv")
+    summary = read_facts(folder)
+    conditions = summary["conditions"]
+    rows = read_rows(folder / ITEMS)
     asked = questions(rows)
     carrier = _carrier(summary, asked)
     ranked = rank_items(rows, carrier)
@@ -103,7 +109,7 @@ def _report_one(folder: Path) -> Path:
             Section("Items, strongest evidence first", [_about_items(ranked, carrier), *items]),
             Section("Null p-values", pictures("calibration") or ["None were collected."]),
         ],
-        provenance={"config.toml": (folder / "config.toml").read_text("utf-8")},
+        provenance={name: (folder / name).read_text("utf-8") for name in (SPEC, MANIFEST)},
     )
 
 
@@ -111,9 +117,9 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     runs = []
     with Bar("reading") as bar:
         for number, path in enumerate(paths, 1):
-            config = tomllib.loads((path / "config.toml").read_text("utf-8"))
-            summary = _json(path / "summary.json")
-            rows = read_rows(path / "items.csv")
+            config = tomllib.loads((path / SPEC).read_text("utf-8"))
+            summary = read_facts(path)
+            rows = read_rows(path / ITEMS)
             asked = [question for question in questions(rows) if question.reconstructs]
             kind = asked[0].generator if asked else None
             runs.append(
@@ -355,14 +361,8 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _is_audit(folder: Path) -> bool:
-    names = ("items.csv", "checks.json", "summary.json", "config.toml")
-    return all((folder / name).is_file() for name in names)
-
-
-def _verify(folder: Path) -> None:
-    """Refuse an audit with a damaged file; one that is not finished has nothing to compare with."""
-    if (folder / MANIFEST).is_file():
-        open_folder(folder, "")
+    """Whether a folder holds a finished audit, damaged or not."""
+    return (folder / MANIFEST).is_file() and not (folder / "null.json").is_file()
 
 
 def _json(path: Path) -> Any:

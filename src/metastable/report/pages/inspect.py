@@ -3,66 +3,87 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metastable.core.figure import Figure
+from metastable.core.result import Result
 from metastable.report.figures import layers, words
 from metastable.report.page import Block, Listing, Picture, Section, Table, page, rows_table
 
 if TYPE_CHECKING:
     from metastable.models.inspection import Inspection
+    from metastable.models.spec import Inspect
 
-__all__ = ["figures_of_inspection", "print_inspection", "report_inspection"]
+__all__ = ["figures_of_inspection", "print_inspection", "result_of", "write_inspection"]
 
 MOST_HEADS = 40  # rows of the table of heads
 
 
-def report_inspection(result: Inspection, folder: str | Path) -> Path:
-    """Write page, `figures/`, `inspection.json`, `trajectory.zarr` into a folder; return the page.
+def result_of(spec: Inspect, inspection: Inspection) -> Result:
+    """The result of an inspection, with its tables among the facts and its figures as data."""
+    told = inspection.to_dict()
+    facts = {name: value for name, value in told.items() if name not in ("outcome", "out")}
+    columns, rows = _table(inspection)
+    facts |= {
+        "choices in words": _facts(inspection),
+        "states": {"columns": columns, "rows": rows},
+        "first token": str(inspection.first),
+        "fitted clock": str(inspection.clock),
+        "weights": {"heads": [h.to_row() for h in inspection.heads], "fits": _fits(inspection)},
+        "analogies": inspection.analogies,
+    }
+    words = facts["choices in words"]
+    first = str(inspection.first).capitalize() + "."
+    return Result(
+        spec=spec,
+        outcome=inspection.run.outcome,
+        facts=facts,
+        data={"trajectory": inspection.run.to_dataset()},
+        figures=figures_of_inspection(inspection),
+        sentence=f"Clusters of tokens through {words['depth']}: {words['clusters']}. {first}",
+    )
 
-    The folder must be new or empty. The explorer plays the trajectory.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    figures = figures_of_inspection(result)
-    summary = json.dumps(result.to_dict(str(folder)), ensure_ascii=False)
-    (folder / "inspection.json").write_text(summary + "\n", encoding="utf-8")
-    result.run.save(folder / "trajectory.zarr")
-    captured = result.run.statistics
+
+def write_inspection(result: Result) -> Path:
+    """Write `report.html` and `figures/` into the folder of an inspection; return the page."""
+    assert result.folder is not None
+    facts, figures = result.facts, result.figures
 
     def section(title: str, names: str, *more: Block) -> Section:
         shown = [Picture(figures[name]) for name in names.split() if name in figures]
         return Section(title, [*shown, *more])
 
+    words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
     table = Table(
-        *_table(result),
-        caption="State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of "
+        facts["states"]["columns"],
+        facts["states"]["rows"],
+        "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of "
         "cosine > 0.99, effective rank, distance from consensus; and the untrained mean and count",
     )
-    first = str(result.first).capitalize() + "."
-    facts = _facts(result)
     return page(
-        folder / "report.html",
-        f"{captured['model']} through its layers",
-        sentence=f"Clusters of tokens through {facts['depth']}: {facts['clusters']}. {first}",
-        facts=facts,
+        result.folder / "report.html",
+        f"{facts['model']} through its layers",
+        sentence=result.sentence,
+        facts=facts["choices in words"],
         figures=figures,
         sections=[
             section("Cosines through the layers", "histograms cosines"),
-            section("Clusters", "clusters", _plateaus(result)),
+            section("Clusters", "clusters", _plateaus(facts["plateaus"])),
             section("Words on the sphere", "words"),
-            section("Rank, collapse and the first token", "ranks", first),
+            section("Rank, collapse and the first token", "ranks", f"{facts['first token']}."),
             section("Energy", "energies"),
             section("Layers compared", "alignment"),
             section("Many prompts", "study"),
             section("Where tokens look", "maps"),
-            section("Weights as theory sees them", "heads", *_heads(result), *_fits(result)),
-            section("Words as vectors", "pull", *_analogies(result)),
-            Section("Numbers", [table, Listing("Text", " ".join(captured["words"]))]),
+            section("Weights as theory sees them", "heads", *_weights(**facts["weights"])),
+            section("Words as vectors", "pull", *_analogies(facts["analogies"])),
+            Section("Numbers", [table, Listing("Text", " ".join(words))]),
         ],
+        provenance={"spec.toml": result.spec.to_toml()},
     )
 
 
@@ -92,7 +113,7 @@ def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
     return figures
 
 
-def print_inspection(result: Inspection, out: Path | None) -> None:
+def print_inspection(result: Result) -> None:
     """Choices, the table of states (of many, some), and what was seen."""
     from rich.console import Console
     from rich.table import Table
@@ -101,20 +122,21 @@ def print_inspection(result: Inspection, out: Path | None) -> None:
 
     console = Console()
     say = lambda text: console.print(text, highlight=False, soft_wrap=True, markup=False)
-    for name, value in _facts(result).items():
+    facts = result.facts
+    for name, value in facts["choices in words"].items():
         say(f"{name:<14} {value}")
     table = Table(box=None, pad_edge=False)
-    columns, rows = _table(result)
+    columns, rows = facts["states"]["columns"], facts["states"]["rows"]
     shown = [k for k, column in enumerate(columns) if column not in ("merged", "split")]
     for k in shown:
         table.add_column(columns[k], justify="right")
-    for row in (rows[state] for state in choose_states(result.table.times, 33)):
+    for row in (rows[state] for state in choose_states(np.asarray(facts["times"]), 33)):
         table.add_row(*(_short(row[k]) for k in shown))
     console.print(table)
-    say(str(result.first))
-    say(f"clock: {result.clock}")
-    if out is not None:
-        say(f"report: {out / 'report.html'}")
+    say(facts["first token"])
+    say(f"clock: {facts['fitted clock']}")
+    if result.folder is not None:
+        say(f"report: {result.folder / 'report.html'}")
 
 
 def _facts(result: Inspection) -> dict[str, Any]:
@@ -155,31 +177,15 @@ def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
     return columns, rows
 
 
-def _plateaus(result: Inspection) -> str:
+def _plateaus(plateaus: list[list[float]]) -> str:
     shown = "; ".join(
-        f"{plateau.value:g} clusters from layer {plateau.start:g} to {plateau.end:g}"
-        for plateau in result.table.plateaus
+        f"{value:g} clusters from layer {start:g} to {end:g}" for start, end, value in plateaus
     )
     return f"Plateaus of the count (a quarter of a unit of log depth or more): {shown or 'none'}."
 
 
-def _heads(result: Inspection) -> list[Any]:
-    if not result.heads:
-        return []
-    rows = [head.to_row() for head in result.heads]
-    proved = sum(not row["limit"].startswith("none") for row in rows)
-    some = f", the first {MOST_HEADS} shown" if len(rows) > MOST_HEADS else ""
-    caption = (
-        f"{len(rows)} heads{some}; B = s·sym(QᵀK). A limit theorem of pure attention covers "
-        f"{proved} of them, each alone and without norms."
-    )
-    return [rows_table(rows[:MOST_HEADS], caption)]
-
-
-def _fits(result: Inspection) -> list[Any]:
-    if not result.fits:
-        return []
-    rows = [
+def _fits(inspection: Inspection) -> list[dict[str, Any]]:
+    return [
         {
             "layer": layer,
             "matrix": name,
@@ -187,18 +193,33 @@ def _fits(result: Inspection) -> list[Any]:
             "distance": float(fit.fitted_distance),
             "outliers": len(fit.outliers),
         }
-        for layer, name, fit in result.fits[:MOST_HEADS]
+        for layer, name, fit in inspection.fits[:MOST_HEADS]
     ]
-    caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
-    return [rows_table(rows, caption)]
 
 
-def _analogies(result: Inspection) -> list[Any]:
-    if not result.analogies:
+def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[Any]:
+    """Tables of heads and of spectra beside random matrices, where there are any."""
+    tables = []
+    if heads:
+        proved = sum(not row["limit"].startswith("none") for row in heads)
+        some = f", the first {MOST_HEADS} shown" if len(heads) > MOST_HEADS else ""
+        caption = (
+            f"{len(heads)} heads{some}; B = s·sym(QᵀK). A limit theorem of pure attention covers "
+            f"{proved} of them, each alone and without norms."
+        )
+        tables.append(rows_table(heads[:MOST_HEADS], caption))
+    if fits:
+        caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
+        tables.append(rows_table(fits, caption))
+    return tables
+
+
+def _analogies(analogies: Mapping[str, Any]) -> list[Any]:
+    if not analogies:
         return []
     rows = [
         [question, ", ".join(f"{word} {cosine:.2f}" for word, cosine in answers)]
-        for question, answers in result.analogies.items()
+        for question, answers in analogies.items()
     ]
     return [Table(["question", "nearest words of the embedding table"], rows, "Analogies")]
 

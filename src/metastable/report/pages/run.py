@@ -1,4 +1,4 @@
-"""Pages of finished runs, with what theory predicts and the verdicts."""
+"""Pages of flows: verdicts, what was asked, what theory predicts, figures, provenance."""
 
 from __future__ import annotations
 
@@ -8,94 +8,71 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from metastable.comparison import compare, predict
+from metastable.comparison import predict
 from metastable.comparison.citations import readable
+from metastable.comparison.run import trajectory_of
+from metastable.core.result import Result
+from metastable.flows import Trajectory
 from metastable.report.figures import figures_of
 from metastable.report.page import (
     Block,
     Facts,
     Section,
-    count_verdicts,
     listing,
     rows_table,
     save_figures,
     verdict_table,
     write_page,
 )
-from metastable.results import load_run
 
-__all__ = ["report_folders", "report_run", "report_runs"]
-
-Rows = Sequence[Any]
+__all__ = ["write_run", "write_runs"]
 
 
-def report_folders(folders: Sequence[Path], path: Path, title: str | None = None) -> Path:
-    """Compare the runs kept in these folders with theory and write one page about them."""
-    verdicts, predictions = {}, {}
-    for folder in folders:
-        _, run, _ = load_run(folder)
-        assert run.field is not None
-        verdicts[folder] = compare(run).rows
-        if getattr(run.frames[0], "on_sphere", False):
-            start = run.frames[0]
-            expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
-            predictions[folder] = {k: readable(v) for k, v in expected.items() if v != "–"}
-    return report_runs(list(folders), path, title, verdicts, predictions)
+def write_run(result: Result) -> Path:
+    """Write `report.html` and `figures/` into the folder of a flow; return the page's path."""
+    assert result.folder is not None
+    return write_runs([result], result.folder / "report.html")
 
 
-def report_run(
-    folder: str | Path, verdicts: Rows = (), predictions: Mapping[str, Any] | None = None
-) -> Path:
-    """Write `report.html` and `figures/` into the folder of a run; return the page's path.
+def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> Path:
+    """Write one page about several flows, and the figures of each into its folder.
 
-    `verdicts` are rows such as {"claim": …, "expected": …, "observed": …, "verdict": "agree"},
-    `predictions` are values by name; tables of nothing are left out. Written anew each time.
+    The answers and all verdicts stand at the top. The default title is the runs' names.
     """
-    folder = Path(folder)
-    path = folder / "report.html"
-    return report_runs([folder], path, None, {folder: verdicts}, {folder: predictions or {}})
-
-
-def report_runs(
-    folders: Sequence[str | Path],
-    path: str | Path,
-    title: str | None = None,
-    verdicts: Mapping[Any, Rows] | None = None,
-    predictions: Mapping[Any, Mapping[str, Any]] | None = None,
-) -> Path:
-    """Write one page about several runs, and the figures of each into its folder.
-
-    `verdicts` and `predictions` give those of each folder. All verdicts stand at the top, above
-    the first run. The default title is the runs' names.
-    """
-    rows = {Path(folder): list(each) for folder, each in (verdicts or {}).items()}
-    expected = {Path(folder): values for folder, values in (predictions or {}).items()}
-    sections, lead = [], []
-    for folder in map(Path, folders):
-        section, clock = _describe(folder, expected.get(folder, {}))
-        sections.append(section)
-        if rows.get(folder):
-            name = section.title if len(folders) > 1 else ""
-            lead.append(verdict_table(rows[folder], name, clock))
+    sections = [_describe(result) for result in results]
+    many = len(results) > 1
+    lead: list[Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
+    for result in results:
+        if result.verdicts.rows:
+            name = result.name if many else ""
+            lead.append(verdict_table(result.verdicts.rows, name, result.verdicts.clock))
     title = title or ", ".join(section.title for section in sections)
-    every = [row for each in rows.values() for row in each]
-    if every:
-        lead.insert(0, f"Theory and what was observed: {count_verdicts(every)}.")
     return write_page(path, title, *sections, lead=lead)
 
 
-def _describe(folder: Path, predictions: Mapping[str, Any]) -> tuple[Section, str]:
-    """The section about a run, and whose clock its times are in."""
-    experiment, run, manifest = load_run(folder)
-    blocks: list[Block] = [Facts(_facts(experiment.model_dump(), manifest))]
-    rows = [{"quantity": k, "value": v} for k, v in predictions.items() if v is not None]
-    if rows:
+def _describe(result: Result) -> Section:
+    """The section about one flow; its figures are written too."""
+    run = trajectory_of(result)
+    assert result.folder is not None
+    blocks: list[Block] = [Facts(_facts(result.spec.model_dump(), result.manifest))]
+    expected = _predictions(run)
+    if expected:
         caption = f"What theory predicts, times and rates in the {run.clock} clock"
-        blocks.append(rows_table(rows, caption))
-    blocks += save_figures(figures_of(run), folder / "figures").values()
-    blocks.append(listing("spec.toml", experiment.to_toml()))
-    blocks.append(listing("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False)))
-    return Section(experiment.name or folder.resolve().name, blocks), run.clock
+        blocks.append(rows_table(expected, caption))
+    blocks += save_figures(figures_of(run), result.folder / "figures").values()
+    blocks.append(listing("spec.toml", result.spec.to_toml()))
+    history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
+    blocks.append(listing("manifest.json", history))
+    return Section(result.name, blocks)
+
+
+def _predictions(run: Trajectory) -> list[dict[str, str]]:
+    """Rows of what theory says of the start, where it says something."""
+    start = run.frames[0]
+    if run.field is None or not getattr(start, "on_sphere", False):
+        return []
+    expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
+    return [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
 
 
 def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from metastable.core.result import Result
 from metastable.report.figures.sweep import figures_of_sweep
 from metastable.report.page import Section, Table, page
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep, status
 
-__all__ = ["report_sweep"]
+__all__ = ["report_sweep", "write_sweep"]
+
+
+def write_sweep(result: Result) -> Path:
+    """Write the page and the figures of a kept sweep; return the page's path."""
+    assert result.folder is not None
+    return report_sweep(result.folder)
 
 
 def report_sweep(folder: str | Path) -> Path:

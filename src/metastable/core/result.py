@@ -1,0 +1,242 @@
+"""What every piece of work leaves behind: one object, and one folder.
+
+spec.toml       what was asked
+data.zarr       arrays, an xarray.DataTree; figures as data under `figures`
+verdicts.json   rows of what was expected against what was observed
+manifest.json   outcome, facts, the answer in a sentence, versions, checksums; written last
+figures/        pictures, and report.html: made from the rest, and made again by `report`
+unfinished/     checkpoints, while the work can be gone on with
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastable.core.figure import Custom, Figure, from_tree
+from metastable.core.folder import MANIFEST, UNFINISHED, naming, open_folder, write_whole
+from metastable.core.outcome import Outcome
+from metastable.core.provenance import write_manifest
+from metastable.core.spec import Spec
+from metastable.core.verdict import Comparison, Verdict
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["DATA", "VERDICTS", "Result", "plain", "read_result", "write_result"]
+
+DATA, VERDICTS = "data.zarr", "verdicts.json"
+ROOT = "cells"  # the dataset that lies at the root of data.zarr, which a sweep writes itself
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What a piece of work came to.
+
+    - `outcome`: how it ended, with a sentence and a remedy.
+    - `facts`: numbers and words by name, in order.
+    - `data`: xarray datasets by name; `tree` has them as one `xarray.DataTree`.
+    - `figures`: pictures as data, those aside that are made from `data` for a page.
+    - `sentence`: the answer, which heads the page and the terminal.
+    - `manifest`: where it came from, once it is kept in a `folder`.
+    """
+
+    spec: Spec
+    outcome: Outcome
+    facts: Mapping[str, Any]
+    verdicts: Comparison = dataclasses.field(default_factory=lambda: Comparison((), "none"))
+    data: Mapping[str, xarray.Dataset] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, Figure] = dataclasses.field(default_factory=dict)
+    sentence: str = ""
+    folder: Path | None = None
+    manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.spec.kind
+
+    @property
+    def name(self) -> str:
+        """That of the spec, or of the folder, or the kind."""
+        return self.spec.name or (self.folder.resolve().name if self.folder else self.kind)
+
+    @property
+    def tree(self) -> xarray.DataTree:
+        import xarray
+
+        nodes: dict[str, Any] = {}
+        for name, dataset in self.data.items():
+            nodes["/" if name == ROOT else _node(name)] = dataset.assign_attrs(name=name)
+        for name, figure in self.figures.items():
+            if not isinstance(figure, Custom):
+                nodes[f"figures/{_node(name)}"] = _to_dataset(figure).assign_attrs(name=name)
+        return xarray.DataTree.from_dict(nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One object of plain values, as every command prints it with --json."""
+        return plain(
+            {
+                "kind": self.kind,
+                "name": self.spec.name,
+                "sentence": self.sentence,
+                **self.facts,
+                "outcome": self.outcome.name,
+                "message": self.outcome.message,
+                "verdicts": self.verdicts.to_dict() if self.verdicts.rows else None,
+                "out": None if self.folder is None else str(self.folder),
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = {name: _shown(value) for name, value in self.facts.items()}
+        shown |= {"outcome": str(self.outcome)}
+        if self.verdicts.rows:
+            shown |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}
+        width = max(map(len, shown))
+        rows = [f"  {name:<{width}}  {value}" for name, value in shown.items()]
+        return "\n".join([self.sentence or self.name, *rows])
+
+
+def write_result(
+    result: Result, folder: Path, started: datetime, skip: Sequence[str] = (), **extra: Any
+) -> Result:
+    """Keep a result in a claimed folder, the manifest last; returns it with folder and manifest.
+
+    A result without data leaves `data.zarr` as it is. `skip`: files without a checksum. `extra`
+    goes into the manifest too.
+    """
+    (folder / MANIFEST).unlink(missing_ok=True)  # of the same work, interrupted
+    if result.data or result.figures:
+        _write_data(result.tree, folder / DATA)
+    rows = json.dumps(plain(result.verdicts.to_dict()), indent=1, ensure_ascii=False)
+    write_whole(folder / VERDICTS, rows.encode())
+    spec = result.spec
+    content = spec.model_dump(mode="json", exclude_none=True)
+    facts = plain(dict(result.facts))
+    about = {"kind": spec.kind, "sentence": result.sentence, **extra}
+    write_manifest(folder, content, spec.digest, started, result.outcome, facts, about, skip)
+    if result.outcome.name != "interrupted":
+        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+    return dataclasses.replace(result, folder=folder, manifest=open_folder(folder, ""))
+
+
+def read_result(folder: Path, spec: Spec, manifest: Mapping[str, Any]) -> Result:
+    """The result in a folder whose files were compared with their checksums."""
+    outcome = Outcome(manifest["outcome"]["name"], manifest["outcome"]["message"])
+    try:
+        verdicts = json.loads((folder / VERDICTS).read_text("utf-8"))
+        rows = tuple(Verdict(**row) for row in verdicts["rows"])
+        data, figures = _read_data(folder / DATA)
+    except (MemoryError, PermissionError):
+        raise
+    except Exception as error:  # whatever Zarr, its codecs and xarray make of it
+        raise ValueError(
+            f"{folder} is damaged or no result ({type(error).__name__}): restore it from a copy, "
+            "or make it again."
+        ) from error
+    return Result(
+        spec=spec,
+        outcome=outcome,
+        facts=manifest["result"],
+        verdicts=Comparison(rows, verdicts["clock"]),
+        data=data,
+        figures=figures,
+        sentence=manifest.get("sentence", ""),
+        folder=folder,
+        manifest=manifest,
+    )
+
+
+def plain(value: Any) -> Any:
+    """Plain JSON values: arrays and scalars of NumPy unpacked; not a number is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _write_data(tree: xarray.DataTree, place: Path) -> None:
+    """Write arrays beside their place, then put them there."""
+    part = place.with_name(f"{place.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        with naming(place), warnings.catch_warnings():
+            # All metadata a second time in the root, which readers such as xarray.open_zarr look
+            # for first and miss with a warning; Zarr warns that its format 3 does not know it yet.
+            warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+            tree.to_zarr(part, mode="w-", consolidated=True)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(place, ignore_errors=True)
+    part.rename(place)
+
+
+def _read_data(place: Path) -> tuple[dict[str, xarray.Dataset], dict[str, Figure]]:
+    import xarray
+
+    if not place.is_dir():
+        return {}, {}
+    with xarray.open_datatree(place, engine="zarr", consolidated=False) as tree:
+        nodes = [(n.path, n.to_dataset(inherit=False).load()) for n in tree.subtree if n.has_data]
+    data, figures = {}, {}
+    for path, node in nodes:
+        name = ROOT if path == "/" else str(node.attrs.pop("name"))
+        if path.startswith("/figures/"):
+            figures[name] = _from_dataset(node)
+        else:
+            data[name] = node
+    return data, figures
+
+
+def _node(name: str) -> str:
+    """A name as one part of a path."""
+    return re.sub(r"[^\w .=,-]", "_", name)
+
+
+def _to_dataset(figure: Figure) -> xarray.Dataset:
+    """A figure as one row of numbers and, in JSON, what they are."""
+    import xarray
+
+    tree, arrays = figure.to_tree()
+    parts, index, start = [], {}, 0
+    for name, array in arrays.items():
+        index[name] = [start, list(array.shape), array.dtype.str]
+        parts.append(np.asarray(array, float).ravel())
+        start += array.size
+    numbers = np.concatenate([np.zeros(0), *parts])
+    return xarray.Dataset(
+        {"numbers": ("place", numbers)},
+        attrs={"figure": json.dumps(tree), "arrays": json.dumps(index)},
+    )
+
+
+def _from_dataset(node: xarray.Dataset) -> Figure:
+    numbers = node["numbers"].values
+    arrays = {
+        name: numbers[start : start + int(np.prod(shape))].reshape(shape).astype(dtype)
+        for name, (start, shape, dtype) in json.loads(node.attrs["arrays"]).items()
+    }
+    return from_tree(json.loads(node.attrs["figure"]), arrays)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple) and len(value) > 6:
+        return f"{len(value)} values"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
