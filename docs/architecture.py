@@ -1,4 +1,4 @@
-"""Rewrite the tables of ARCHITECTURE.md from the first lines of the modules.
+"""Rewrite the diagram of imports in ARCHITECTURE.md from the modules themselves.
 
 python docs/architecture.py
 """
@@ -10,30 +10,37 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE, FILE = ROOT / "src" / "metastable", ROOT / "ARCHITECTURE.md"
-BEGIN, END = "## File by file\n", "## Choices that could have gone another way\n"
+BEGIN, END = "## Who imports whom\n", "## Choices that could have gone another way\n"
 
 
-def tables() -> str:
-    """One table for each folder of the package, in the order of their names."""
-    parts = []
-    for folder in sorted(path.parent for path in SOURCE.rglob("__init__.py")):
-        rows = [f"| `{file.name}` | {_first_line(file)} |" for file in sorted(folder.glob("*.py"))]
-        rows = [row for row in rows if not row.startswith("| `__")]
-        if rows:
-            name = "" if folder == SOURCE else f"{folder.relative_to(SOURCE).as_posix()}/"
-            head = [f"`{name or 'metastable/'}`", "", "| file | what it holds |", "|---|---|"]
-            parts.append("\n".join(head + rows))
-    return "\n\n".join(parts) + "\n"
+def diagram() -> str:
+    """A line for each package, in the order of the path: what its modules import, lazily too."""
+    edges: dict[str, set[str]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        part = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if not part.startswith("__") and file.name != "show.py":
+            edges.setdefault(part, set()).update(_imported(file) - {part})
+    order: list[str] = []
+    while len(order) < len(edges):  # each after all that it imports
+        order.append(min(p for p in edges if p not in order and edges[p] <= set(order)))
+    width = max(map(len, order))
+    lines = [f"{p:<{width}}  ← {' '.join(q for q in order if q in edges[p])}" for p in order]
+    return "\n".join(["```", *(line.removesuffix("  ← ") for line in lines), "```"]) + "\n"
 
 
-def _first_line(file: Path) -> str:
-    told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return told.split("\n")[0].rstrip(".").replace("|", "\\|")
+def _imported(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("metastable."):
+            found.add(str(node.module).split(".")[1])
+        elif isinstance(node, ast.ImportFrom) and node.module == "metastable":
+            found.update(alias.name for alias in node.names)
+    return {name for name in found if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").is_file()}
 
 
 def rewritten(text: str) -> str:
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    return f"{before}{BEGIN}\n{tables()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{diagram()}\n{END}{after}"
 
 
 if __name__ == "__main__":

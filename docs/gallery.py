@@ -12,8 +12,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from metastable import kinds
 from metastable.report.page import show
 from metastable.reproduce.catalogue import catalogue, sources
+from metastable.reproduce.perform import record_of
 
 PAGES = Path(__file__).parent / "reproductions"
 WIDTH = 760  # pixels of a picture: twice the size at which it is shown
@@ -33,7 +35,7 @@ def main(folder: Path) -> None:
 
 
 def _record(folder: Path, name: str) -> dict:
-    return json.loads((folder / name / "entry.json").read_text(encoding="utf-8"))
+    return record_of(kinds.open(folder / name))
 
 
 def _index(listed: list) -> str:
@@ -78,11 +80,12 @@ def _section(folder: Path, one: dict) -> str:
         for row in one["rows"]
     ]
     parts.append("\n".join(rows))
-    for each in one["figures"]:
-        parts.append(
-            f"![{_cell(each['caption'])}]({_picture(folder / one['name'] / each['file'])})"
-            "{width=420px}"
-        )
+    drawn = folder / one["name"] / "figures"
+    captions = json.loads((drawn / "captions.json").read_text("utf-8")) if drawn.is_dir() else {}
+    for name, caption in captions.items():
+        if name.endswith(".svg"):
+            picture = _picture((drawn / name).with_suffix(".png"))
+            parts.append(f"![{_cell(caption)}]({picture}){{width=420px}}")
     parts += one["notes"]
     parts.append(f"`metastable reproduce {one['name']}`")
     return "\n\n".join(parts)

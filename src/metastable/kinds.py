@@ -68,6 +68,12 @@ KINDS = {
         noun="audit",
         claims=True,
     ),
+    "reproduction": Kind(
+        "metastable.reproduce.spec:Reproduction",
+        "metastable.reproduce.perform:prepare",
+        "metastable.report.pages.reproduction:write_reproduction",
+        noun="reproduction",
+    ),
     "inspect": Kind(
         "metastable.models.spec:Inspect",
         "metastable.models.spec:inspect_spec",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from metastable.report.lesson_pictures import film_frames, plot_chart, plot_frames, plot_panels
 from PIL import Image
 
 from metastable.core.answer import Answer
@@ -13,6 +12,7 @@ from metastable.core.outcome import Outcome
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.learn.spec import Classification
 from metastable.report.drawing import draw, write_film
+from metastable.report.figures.learning import film_frames, plot_chart, plot_frames, plot_panels
 from metastable.report.pages.study import write_study
 from metastable.report.studies import result_of
 

@@ -1,65 +1,88 @@
-"""Perform one entry and keep its rows, figures, moving pictures and time in a folder."""
+"""Perform one entry and keep its rows, figures and moving pictures as a result."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import shlex
+import shutil
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from metastable import __version__
+from metastable.core.figure import Figure
+from metastable.core.folder import SPEC, claimed, open_folder
+from metastable.core.outcome import Outcome
+from metastable.core.result import VERDICTS, Result, plain, write_result
+from metastable.core.verdict import Comparison
 from metastable.reproduce.catalogue import function_of, sources
 from metastable.reproduce.entry import Entry
+from metastable.reproduce.spec import Reproduction
 
-__all__ = ["describe", "kept", "perform"]
+__all__ = ["describe", "kept", "perform", "prepare", "record_of"]
 
-RECORD = "entry.json"
 FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
 
 
-def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
-    """Do the work of one entry and keep it in `folder`; the record is written last."""
-    from metastable.report.drawing import write_film
-    from metastable.report.svg import save_figure
+def prepare(spec: Reproduction) -> Callable[[Path | None, bool | None], Result]:
+    """Find the entry of a spec; gives the function that does its work."""
+    entry = spec.find()
+    return lambda unfinished, progress: _result(entry, spec)
 
+
+def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
+    """Do the work of one entry and keep it in `folder`, with its page; returns its record.
+
+    What an older version, or a work cut short, has left there of the same entry is replaced.
+    """
+    from metastable.report.pages.reproduction import write_reproduction
+
+    spec = Reproduction(entry=entry.name, fast=fast, settings=entry.changes)
+    started = datetime.now(UTC)
+    if _is_of(folder / SPEC, entry):
+        shutil.rmtree(folder)
+    with claimed(folder, spec, "reproduction"):
+        result = write_result(_result(entry, spec), folder, started)
+        write_reproduction(result)
+    return record_of(result)
+
+
+def record_of(result: Result) -> dict[str, Any]:
+    """All facts of an entry, its rows among them."""
+    return plain({**result.facts, "rows": [dataclasses.asdict(r) for r in result.verdicts.rows]})
+
+
+def _result(entry: Entry, spec: Reproduction) -> Result:
     started = time.perf_counter()
-    finding = function_of(entry)(**entry.arguments(fast))
-    name, files = entry.name, []
-    for short, figure in finding.figures.items():
-        _, raster = save_figure(figure, folder, f"{name}-{short}")
-        files.append({"file": raster.name, "caption": figure.caption})
-    movies = []
-    for short, film in finding.movies.items():
-        write_film(film(FRAMES[fast]), folder / f"{name}-{short}.gif")
-        movies.append({"file": f"{name}-{short}.gif", "caption": short})
-    first = finding.rows[0]
-    record = {
-        **describe(entry, fast),
+    finding = function_of(entry)(**entry.arguments(spec.fast))
+    figures: dict[str, Figure] = dict(finding.figures)
+    for name, film in finding.movies.items():
+        figures[f"{name}-film"] = film(FRAMES[spec.fast])
+    first, shown = finding.rows[0], next(iter(finding.figures), None)
+    facts = {
+        **describe(entry, spec.fast),
         "expected": first.expected,
         "observed": first.observed,
         "verdict": finding.verdict,
         "as_known": finding.as_known(entry.known),
         "seconds": round(time.perf_counter() - started, 2),
-        "figure": files[0]["file"] if files else None,
-        "rows": [dataclasses.asdict(row) for row in finding.rows],
-        "figures": files,
-        "movies": movies,
+        "figure": None if shown is None else f"figures/{entry.name}-{shown}.png",
         "notes": list(finding.notes),
-        "fast": fast,
-        "digest": entry.digest(fast),
+        "fast": spec.fast,
+        "digest": entry.digest(spec.fast),
         "version": __version__,
     }
-    record = _plain(record)
-    part = folder / f"{RECORD}.part"
-    folder.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    part.replace(folder / RECORD)
-    return record
+    return Result(
+        spec=spec,
+        outcome=Outcome("done", f"{entry.title}: {finding.verdict}."),
+        facts=facts,
+        verdicts=Comparison(tuple(finding.rows), "none"),
+        figures=figures,
+        sentence=f"{entry.title}: {finding.verdict} with what was published.",
+    )
 
 
 def describe(entry: Entry, fast: bool) -> dict[str, Any]:
@@ -77,23 +100,19 @@ def describe(entry: Entry, fast: bool) -> dict[str, Any]:
 
 
 def kept(entry: Entry, folder: Path, fast: bool) -> dict[str, Any] | None:
-    """The record of the same work done before by the same version, if it is there."""
+    """The record of the same work done before by the same version, if it is there and whole."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = open_folder(folder, "")["result"]
+        record["rows"] = json.loads((folder / VERDICTS).read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError):
         return None
     same = record.get("digest") == entry.digest(fast) and record.get("version") == __version__
-    return record if same else None
+    return record if same and (folder / "report.html").is_file() else None
 
 
-def _plain(value: Any) -> Any:
-    """Plain JSON values: NumPy's scalars and arrays unpacked, what is not finite as None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def _is_of(file: Path, entry: Entry) -> bool:
+    """Whether a spec is that of a reproduction of this entry."""
+    try:
+        return file.is_file() and Reproduction.load(file).entry == entry.name
+    except ValueError:
+        return False

@@ -149,8 +149,6 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
             "seconds": round(time.perf_counter() - started, 2),
             "figure": None,
             "rows": [],
-            "figures": [],
-            "movies": [],
             "notes": [message],
             "fast": fast,
         }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from metastable.core.figure import Film
+from metastable.core.result import Result
+from metastable.report.drawing import write_film
 from metastable.report.page import (
     Block,
     Facts,
@@ -17,10 +22,33 @@ from metastable.report.page import (
     verdict_table,
     write_page,
 )
+from metastable.report.svg import save_figure
 
-__all__ = ["report_reproductions"]
+__all__ = ["report_reproductions", "write_reproduction"]
+
+CAPTIONS = "captions.json"  # in figures/: caption of each picture, in order
 
 Record = Mapping[str, Any]
+
+
+def write_reproduction(result: Result) -> Path:
+    """Write `report.html` and `figures/` into the folder of an entry; return the page's path."""
+    folder = result.folder
+    assert folder is not None
+    captions, entry = {}, result.facts["name"]
+    for name, figure in result.figures.items():
+        if isinstance(figure, Film):
+            short = name.removesuffix("-film")
+            write_film(figure, folder / "figures" / f"{entry}-{short}.gif")
+            captions[f"{entry}-{short}.gif"] = short
+        else:
+            vector, _ = save_figure(figure, folder / "figures", f"{entry}-{name}")
+            captions[vector.name] = figure.caption
+    if captions:
+        (folder / "figures" / CAPTIONS).write_text(json.dumps(captions), encoding="utf-8")
+    rows = [dataclasses.asdict(row) for row in result.verdicts.rows]
+    section = _section({**result.facts, "rows": rows}, folder)
+    return write_page(folder / "report.html", section.title, section, lead=[result.sentence])
 
 
 def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
@@ -73,11 +101,11 @@ def _section(record: Record, folder: Path) -> Section:
         )
     if record["rows"]:
         blocks.append(verdict_table(record["rows"]))
-    blocks += [
-        Stored((folder / each["file"]).with_suffix(".svg"), each["caption"])
-        for each in record["figures"]
-    ]
-    blocks += [Movie(folder / each["file"], each["caption"]) for each in record["movies"]]
+    drawn = folder / "figures"
+    captions = json.loads((drawn / CAPTIONS).read_text("utf-8")) if drawn.is_dir() else {}
+    for name, caption in captions.items():
+        film = (drawn / name).suffix == ".gif"
+        blocks.append(Movie(drawn / name, caption) if film else Stored(drawn / name, caption))
     blocks += record["notes"]
     blocks.append(f"{record['command']}: {record['seconds']:.1f} s.")
     return Section(record["title"], blocks)
