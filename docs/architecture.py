@@ -14,11 +14,11 @@ BEGIN, END = "## Who imports whom\n", "## Choices that could have gone another w
 
 
 def diagram() -> str:
-    """A line for each package, in the order of the path: what its modules import, lazily too."""
+    """A line for each package, in the order of the path: what its modules import or name."""
     edges: dict[str, set[str]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
         part = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if not part.startswith("__") and file.name != "show.py":
+        if not part.startswith("__") and file.name not in ("show.py", "__main__.py"):
             edges.setdefault(part, set()).update(_imported(file) - {part})
     order: list[str] = []
     while len(order) < len(edges):  # each after all that it imports
@@ -35,7 +35,10 @@ def _imported(file: Path) -> set[str]:
             found.add(str(node.module).split(".")[1])
         elif isinstance(node, ast.ImportFrom) and node.module == "metastable":
             found.update(alias.name for alias in node.names)
-    return {name for name in found if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").is_file()}
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("metastable."):
+            found.add(str(node.value).split(".")[1])
+    named = {name for name in found if name and not name.startswith("__")}
+    return {n for n in named if (SOURCE / n).is_dir() or (SOURCE / f"{n}.py").is_file()}
 
 
 def rewritten(text: str) -> str:

@@ -45,7 +45,7 @@ def _study(spec: str, function: str) -> Kind:
         "metastable.report.pages.study:write_study",
         "metastable.report.studies:result_of",
     )
-    return Kind(f"metastable.{spec}", f"metastable.{function}", page, finish=finish)
+    return Kind(spec, function, page, finish=finish)
 
 
 KINDS = {
@@ -82,28 +82,48 @@ KINDS = {
         finish="metastable.report.pages.inspect:result_of",
     ),
     "classification": _study(
-        "learn.spec:Classification", "learn.neural.classification:learn_classes"
+        "metastable.learn.spec:Classification",
+        "metastable.learn.neural.classification:learn_classes",
     ),
-    "deep_limit": _study("learn.spec:DeepLimit", "learn.neural.classification:learn_deep_limit"),
-    "equivariant": _study("learn.spec:Equivariant", "learn.neural.equivariant:learn_equivariant"),
-    "steering": _study("learn.spec:Steering", "learn.control.steering_experiment:learn_steering"),
+    "deep_limit": _study(
+        "metastable.learn.spec:DeepLimit", "metastable.learn.neural.classification:learn_deep_limit"
+    ),
+    "equivariant": _study(
+        "metastable.learn.spec:Equivariant", "metastable.learn.neural.equivariant:learn_equivariant"
+    ),
+    "steering": _study(
+        "metastable.learn.spec:Steering",
+        "metastable.learn.control.steering_experiment:learn_steering",
+    ),
     "feedforward": _study(
-        "learn.spec:FeedForwardMap", "learn.control.feedforward:learn_feedforward"
+        "metastable.learn.spec:FeedForwardMap",
+        "metastable.learn.control.feedforward:learn_feedforward",
     ),
-    "clusters": _study("learn.spec:ClustersOnDemand", "learn.control.clusters:learn_clusters"),
-    "particle_fit": _study("learn.spec:ParticleFit", "models.particles:learn_particles"),
-    "gaussian_beta": _study("learn.spec:GaussianBeta", "learn.gaussian.experiments:learn_beta"),
-    "gaussian_depth": _study("learn.spec:GaussianDepth", "learn.gaussian.experiments:learn_depth"),
+    "clusters": _study(
+        "metastable.learn.spec:ClustersOnDemand", "metastable.learn.control.clusters:learn_clusters"
+    ),
+    "particle_fit": _study(
+        "metastable.learn.spec:ParticleFit", "metastable.models.particles:learn_particles"
+    ),
+    "gaussian_beta": _study(
+        "metastable.learn.spec:GaussianBeta", "metastable.learn.gaussian.experiments:learn_beta"
+    ),
+    "gaussian_depth": _study(
+        "metastable.learn.spec:GaussianDepth", "metastable.learn.gaussian.experiments:learn_depth"
+    ),
     "gaussian_matrices": _study(
-        "learn.spec:GaussianMatrices", "learn.gaussian.experiments:learn_matrices"
+        "metastable.learn.spec:GaussianMatrices",
+        "metastable.learn.gaussian.experiments:learn_matrices",
     ),
-    "gaussian_tokens": _study("learn.spec:GaussianTokens", "learn.gaussian.tokens:learn_tokens"),
+    "gaussian_tokens": _study(
+        "metastable.learn.spec:GaussianTokens", "metastable.learn.gaussian.tokens:learn_tokens"
+    ),
     "gaussian_steering": _study(
-        "learn.spec:GaussianSteering", "learn.gaussian.steering:learn_path"
+        "metastable.learn.spec:GaussianSteering", "metastable.learn.gaussian.steering:learn_path"
     ),
     "gaussian": _study(
-        "comparison.random_matrices.spec:GaussianStudy",
-        "comparison.random_matrices.study:run_study",
+        "metastable.comparison.random_matrices.spec:GaussianStudy",
+        "metastable.comparison.random_matrices.study:run_study",
     ),
 }
 
