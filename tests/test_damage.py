@@ -18,6 +18,7 @@ from metastable.core.checkpoint import Checkpoint
 from metastable.core.folder import MANIFEST, claimed, open_folder, seal
 from metastable.core.lock import LOCK, Lock
 from metastable.core.provenance import write_manifest
+from metastable.spec.experiment import Experiment
 from tests.fuzz.damages import KINDS, RUN, call, damage, files_of, make_audit, make_learn, make_run
 
 
@@ -38,7 +39,7 @@ def test_every_damaged_file_is_named_and_none_is_believed(case, tmp_path):
     random = np.random.default_rng(0)
     folder = tmp_path / "copy"
     for file in files_of(case.folder):
-        own = file.parts[0] not in ("checkpoints", MANIFEST)
+        own = file.parts[0] != MANIFEST
         for kind in KINDS if own else ():
             shutil.copytree(case.folder, folder)
             damage(folder / file, kind, random)
@@ -73,9 +74,9 @@ def test_files_beside_a_result_and_its_pages_may_change(kept, tmp_path):
     shutil.copytree(kept, folder)
     (folder / "notes.txt").write_text("mine")
     (folder / "report.html").write_text("old")
-    (folder / "figures").mkdir()
+    shutil.rmtree(folder / "figures")
     open_folder(folder, "")
-    (folder / "trajectory.zarr" / "time" / "c" / "1").write_text("a chunk more")
+    (folder / "data.zarr" / "trajectory" / "time" / "c" / "1").write_text("a chunk more")
     with pytest.raises(ValueError, match="time/c/1 does not belong"):
         open_folder(folder, "")
 
@@ -104,14 +105,18 @@ def test_a_manifest_that_is_not_ours_is_one_line(kept, tmp_path, text):
 
 
 def test_odd_json_in_the_files_of_audits_and_sweeps_is_one_line(tmp_path):
-    texts = [("null.json", "{}"), ("null.json", "[1]"), ("zarr.json", '{"attributes":[]}')]
+    texts = [
+        ("null.json", "{}"),
+        ("null.json", "[1]"),
+        ("data.zarr/zarr.json", '{"attributes":[]}'),
+    ]
     for name, text in texts:
-        folder = tmp_path / f"{name}{len(text)}"
-        folder.mkdir()
+        folder = tmp_path / f"{name.split('/')[0]}{len(text)}"
+        (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
         answer = call("report", folder)
         assert answer.code == 2 and answer.refused, answer
-        if name == "zarr.json":
+        if name == "data.zarr/zarr.json":
             assert call("sweep", "status", folder).refused
 
 
@@ -148,18 +153,19 @@ def test_a_damaged_checkpoint_is_refused_or_reads_the_same(tmp_path):
 def test_a_damaged_checkpoint_is_no_interruption(kept, tmp_path, data):
     """An empty file was an EOFError, which the parser of the command line takes for Ctrl-C."""
     (tmp_path / "spec.toml").write_text((kept / "spec.toml").read_text())
-    (tmp_path / "checkpoint.npz").write_bytes(data)
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "flow.npz").write_bytes(data)
     answer = call(*RUN, tmp_path)
     assert answer.code == 2 and answer.refused and "remove it to start over" in answer.err
-    (tmp_path / "checkpoint.npz").unlink()
+    (tmp_path / "unfinished" / "flow.npz").unlink()
     assert call(*RUN, tmp_path).code == 0
-    first, second = (ms.Trajectory.load(f / "trajectory.zarr") for f in (kept, tmp_path))
+    first, second = (ms.Trajectory.load(f / "data.zarr" / "trajectory") for f in (kept, tmp_path))
     np.testing.assert_array_equal(first.points, second.points)
 
 
 def test_a_damaged_store_without_checksums_is_one_error(kept, tmp_path):
     random = np.random.default_rng(3)
-    whole, store = kept / "trajectory.zarr", tmp_path / "store"
+    whole, store = kept / "data.zarr" / "trajectory", tmp_path / "store"
     refused = 0
     for file in files_of(whole):
         for kind in KINDS:
@@ -177,7 +183,7 @@ def test_a_damaged_store_without_checksums_is_one_error(kept, tmp_path):
 def test_a_stored_trajectory_opens_without_a_warning(kept):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert set(xarray.open_zarr(kept / "trajectory.zarr", chunks=None).dims) >= {
+        assert set(xarray.open_datatree(kept / "data.zarr")["trajectory"].dims) >= {
             "time",
             "token",
         }
@@ -221,25 +227,26 @@ def test_the_lock_of_a_killed_process_blocks_nobody(tmp_path):
 def test_a_full_disk_names_the_file_what_is_kept_and_the_remedy(kept, tmp_path):
     """The checkpoint goes to a device that answers every write with "no space left"."""
     (tmp_path / "spec.toml").write_text((kept / "spec.toml").read_text())
-    (tmp_path / "checkpoint.npz.part").symlink_to("/dev/full")
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "flow.npz.part").symlink_to("/dev/full")
     answer = call(*RUN, tmp_path)
     assert answer.code == 1 and answer.refused
-    for words in ("checkpoint.npz cannot be written", "kept", "make room and run the same command"):
+    for words in ("flow.npz cannot be written", "kept", "make room and run the same command"):
         assert words in answer.err
-    assert os.listdir(tmp_path) == ["spec.toml"]
+    assert set(os.listdir(tmp_path)) == {"spec.toml", "unfinished"}
     assert call(*RUN, tmp_path).code == 0
 
 
 def test_frames_that_find_no_room_leave_the_checkpoint(tmp_path, monkeypatch):
-    def full(self, path):
+    def full(self, path, **_):
         path.mkdir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ms.Trajectory, "save", full)
+        patch.setattr(xarray.DataTree, "to_zarr", full)
         answer = call(*RUN, tmp_path / "out")
-    assert answer.code == 1 and answer.refused and "trajectory.zarr cannot be written" in answer.err
-    assert set(os.listdir(tmp_path / "out")) == {"spec.toml", "checkpoint.npz"}
+    assert answer.code == 1 and answer.refused and "data.zarr cannot be written" in answer.err
+    assert set(os.listdir(tmp_path / "out")) == {"spec.toml", "unfinished"}
     assert call(*RUN, tmp_path / "out").code == 0
 
 
@@ -274,24 +281,24 @@ def test_work_that_fails_before_anything_is_computed_leaves_nothing(tmp_path):
     for folder in (tmp_path / "deep" / "new", tmp_path / "old"):
         (tmp_path / "old").mkdir(exist_ok=True)
         with pytest.raises(ValueError, match="no good"):
-            with claimed(folder, "spec.toml", "x", lambda file: True, "run"):
-                (folder / "checkpoints").mkdir()
+            with claimed(folder, Experiment()):
+                (folder / "more").mkdir()
                 raise ValueError("no good")
         assert os.listdir(tmp_path) == ["old"] and os.listdir(tmp_path / "old") == []
     with pytest.raises(KeyboardInterrupt):
-        with claimed(folder, "spec.toml", "x", lambda file: True, "run"):
-            (folder / "state").write_text("half")
+        with claimed(folder, Experiment()) as unfinished:
+            (unfinished / "state").write_text("half")
             raise KeyboardInterrupt
-    assert set(os.listdir(folder)) == {"spec.toml", "state"}
+    assert set(os.listdir(folder)) == {"spec.toml", "unfinished"}
 
 
 def test_a_process_killed_while_it_claimed_a_folder_blocks_nobody(tmp_path):
     for name in (LOCK, "spec.toml.part"):
         (tmp_path / name).write_text("half")
-    with claimed(tmp_path, "spec.toml", "x", lambda file: True, "run"):
-        assert (tmp_path / "spec.toml").read_text() == "x"
-        (tmp_path / "state").write_text("1")
-    assert set(os.listdir(tmp_path)) == {"spec.toml", "state"}
+    with claimed(tmp_path, Experiment()) as unfinished:
+        assert (tmp_path / "spec.toml").read_text() == Experiment().to_toml()
+        (unfinished / "state").write_text("1")
+    assert set(os.listdir(tmp_path)) == {"spec.toml", "unfinished"}
 
 
 def test_a_manifest_stays_small_and_says_what_it_left_out(tmp_path):
@@ -299,7 +306,7 @@ def test_a_manifest_stays_small_and_says_what_it_left_out(tmp_path):
 
     series = [[float(k), 1] for k in range(8001)]
     result = {"clusters": series, "short": [1, 2]}
-    write_manifest(tmp_path, {}, "", datetime.now(UTC), ms.Outcome.done(), result)
+    write_manifest(tmp_path, {}, "", datetime.now(UTC), ms.Outcome.done(), result, {})
     assert (tmp_path / MANIFEST).stat().st_size < 30_000
     manifest = open_folder(tmp_path, "")
     kept = manifest["result"]["clusters"]

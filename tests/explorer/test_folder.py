@@ -1,9 +1,9 @@
 """The chosen folder: what is found in it, and that nothing outside is."""
 
 import dataclasses
-import json
 import math
 import shutil
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -11,9 +11,11 @@ import pytest
 import metastable as ms
 from metastable import kinds
 from metastable.comparison.run import trajectory_of
+from metastable.core.result import Result, write_result
 from metastable.explorer.folder import Folder
 from metastable.explorer.limits import Limits, Refused, read_experiment
 from metastable.explorer.packet import read_recording, unpack
+from metastable.models.spec import Inspect
 from metastable.sweep.execute import run_sweep
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.spec import Sweep
@@ -46,8 +48,11 @@ def chosen(tmp_path_factory):
     model = root / "model"
     model.mkdir()
     words = [f"word{k}" for k in range(12)]
-    dataclasses.replace(run, statistics={"words": words}).save(model / "trajectory.zarr")
-    (model / "inspection.json").write_text(json.dumps({"model": "none"}))
+    spec = Inspect(model="none", text="none")
+    (model / "spec.toml").write_text(spec.to_toml())
+    layers = dataclasses.replace(run, statistics={"words": words}).to_dataset()
+    result = Result(spec, run.outcome, {}, data={"trajectory": layers})
+    write_result(result, model, datetime.now(UTC))
     (root.parent / "secret").mkdir(exist_ok=True)
     (root / "link").symlink_to(root.parent / "secret")
     return root
@@ -70,20 +75,18 @@ def test_nothing_outside_is_opened(chosen, name):
 def test_links_inside_a_result_that_lead_outside_are_refused(chosen, tmp_path):
     folder = chosen / "linked"
     folder.mkdir()
-    (folder / "manifest.json").write_text("{}")
-    (folder / "trajectory.zarr").mkdir()
+    (folder / "manifest.json").write_text('{"kind": "flow"}')
     (folder / "spec.toml").symlink_to("/etc/hostname")
     with pytest.raises(Refused, match="leads outside"):
         Folder(chosen).recording("linked")
     (folder / "spec.toml").unlink()
-    (folder / "trajectory.zarr").rmdir()
     (folder / "manifest.json").unlink()
     folder.rmdir()
 
 
 def test_a_damaged_run_is_refused_in_a_sentence(chosen, tmp_path):
     shutil.copytree(chosen / "deep" / "run", tmp_path / "run")
-    (tmp_path / "run" / "trajectory.zarr" / "zarr.json").write_text("{}")
+    (tmp_path / "run" / "data.zarr" / "zarr.json").write_text("{}")
     with pytest.raises(Refused, match="cannot be read"):
         Folder(tmp_path).recording("run")
 
@@ -98,7 +101,7 @@ def test_a_stored_run_becomes_a_recording(chosen, tmp_path):
     assert head["prediction"]["dominant"] == ms.predict(ms.SelfAttention(2.0), 3).dominant_mode
     times = [header["time"] for header, _ in frames]
     np.testing.assert_allclose(times, np.arange(9) * 0.5)
-    run = ms.Trajectory.load(chosen / "deep" / "run" / "trajectory.zarr")
+    run = trajectory_of(kinds.open(chosen / "deep" / "run"))
     np.testing.assert_allclose(frames[-1][1]["positions"], run.frames[-1].points, atol=1e-6)
 
 

@@ -239,12 +239,12 @@ def numbers(tree: Any) -> Any:
 
 
 def store_digest(folder: Path) -> str:
-    """SHA-256 of all arrays of a Zarr store, by name."""
+    """SHA-256 of all arrays of the cells of a sweep, by name."""
     import numpy as np
     import zarr
 
     digest = hashlib.sha256()
-    for name, array in sorted(zarr.open_group(folder, mode="r").arrays()):
+    for name, array in sorted(zarr.open_group(folder / "data.zarr", mode="r").arrays()):
         values = np.asarray(array[...])
         digest.update(json.dumps([name, values.shape, str(values.dtype)]).encode())
         digest.update(repr(values.tolist()).encode())

@@ -13,8 +13,8 @@ JSON = [b"", b"{}", b"[]", b"null", b"0", b'"x"', b"{", b'{"attributes": []}', b
         b'{"attributes": {"sweep": 1}, "zarr_format": 3, "node_type": "group"}',
         b"[" * 5000 + b"]" * 5000, b"1" * 5000, b"NaN", b"{}\n{}"]  # fmt: skip
 NAMES = ["manifest.json", "spec.toml", "zarr.json", "items.csv", "runs.json", "null.json",
-         "summary.json", "config.toml", "entry.json", "checkpoint.npz", "failures.json",
-         "trajectory.zarr/zarr.json", "checks.json", "model.json", "split.json"]  # fmt: skip
+         "verdicts.json", "config.toml", "report.html", "unfinished/flow.npz", "failures.json",
+         "data.zarr/zarr.json", "data.zarr/done", "model.json", "split.json"]  # fmt: skip
 PLACES = ["it", "missing", "file", "file/inside", "loop", "loop/inside", "broken", "./it/../it",
           "it/", "", ".", "..", "/dev/null", "/dev/null/x", "/etc/passwd", "/proc/self/fd", "-",
           "x" * 300, "/".join(["d"] * 3000), "é\u202e", "a\nb", " ", "~", "$HOME", "*", "\udcff",

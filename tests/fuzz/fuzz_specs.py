@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fuzz.fuzz_case import Case
 from tests.fuzz.fuzz_tiny import tiny_specs
-from tests.fuzz.fuzz_values import ODD, WORDS, is_huge, toml_text
+from tests.fuzz.fuzz_values import HUGE, ODD, WORDS, is_huge, toml_text
 
 __all__ = ["WORK", "spec_case"]
 
@@ -125,6 +125,7 @@ def _mutate(
         notes.append(f"{where} = {str(value)[:40]!r}")
     elif what == "delete":
         del parent[key]
+        touched.append(("horizon", HUGE))  # a default in its place may mean more work
         notes.append(f"no {where}")
     elif what in ("rename", "add") and isinstance(parent, dict):
         new = chance.choice(WORDS)

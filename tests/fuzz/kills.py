@@ -35,7 +35,7 @@ def command_of(name: str, root: Path) -> tuple[list[str], str]:
         (root / "lesson.toml").write_text(LESSON.replace("40000", "3000"))
         return ["learn", str(root / "lesson.toml")], "spec.toml"
     if name == "audit":
-        return ["audit", "run", str(write_config(root / "corpus", steps=60))], "config.toml"
+        return ["audit", "run", str(write_config(root / "corpus", steps=60))], "spec.toml"
     words = "run --dim 3 --tokens 400 --beta 9 --horizon 60 --set flow.frames=241"
     return words.split(), "spec.toml"
 

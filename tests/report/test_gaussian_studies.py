@@ -33,8 +33,8 @@ def test_commands_answer_in_json_and_write_a_page(words, figures, tmp_path):
     page = (tmp_path / "new" / "report.html").read_text()
     assert page.count("<svg") == len(figures) and "Verdicts" in page
     assert {path.stem for path in (tmp_path / "new" / "figures").iterdir()} == figures
-    kept = json.loads((tmp_path / "new" / "result.json").read_text())
-    assert kept["verdicts"] == told["verdicts"]
+    kept = json.loads((tmp_path / "new" / "verdicts.json").read_text())
+    assert kept == told["verdicts"]
 
 
 def test_an_explosion_up_to_the_end_of_floating_point_is_drawn():

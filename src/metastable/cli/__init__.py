@@ -13,7 +13,13 @@ import typer
 
 from metastable import __version__
 from metastable.cli import audit, explore, gaussian, inspect, learn, reproduce, runs, sweep
-from metastable.cli.failures import Commands, Escaped, describe, warnings_on_one_line
+from metastable.cli.failures import (
+    Commands,
+    Escaped,
+    describe,
+    refuse_unwritable,
+    warnings_on_one_line,
+)
 
 __all__ = ["main"]
 
@@ -63,6 +69,7 @@ def main() -> None:
         sys.argv.append("--help")
     arguments = sys.argv[1:]
     try:
+        refuse_unwritable(arguments)
         with warnings_on_one_line(arguments):
             code = app(standalone_mode=False)
     except SystemExit:

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from metastable.core.folder import FULL, DiskFull
 from metastable.core.interrupts import line_for, option
 
-__all__ = ["Commands", "Escaped", "describe", "warnings_on_one_line"]
+__all__ = ["Commands", "Escaped", "describe", "refuse_unwritable", "warnings_on_one_line"]
 
 # The system's answers to a name, a path or a port that was given: bad input, not a failure.
 REFUSED = (
@@ -55,6 +55,17 @@ def _escaping() -> Iterator[None]:
         yield
     except (EOFError, KeyboardInterrupt) as error:
         raise Escaped from error
+
+
+def refuse_unwritable(arguments: Sequence[str]) -> None:
+    """Refuse arguments that are no text: they could be written into no file, and into no JSON."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"arguments must be text in UTF-8; got {argument!a}: choose another name."
+            ) from None
 
 
 def describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-__all__ = ["answer_interrupts", "interruption", "line_for", "option"]
+__all__ = ["ABANDONED", "answer_interrupts", "interruption", "line_for", "option"]
+
+ABANDONED = "abandoned by Ctrl-C"  # threads of this name may still compute when a command ends
 
 WRITERS = ("report", "reproduce", "explore")  # commands that may write without --out
 

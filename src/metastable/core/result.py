@@ -178,7 +178,8 @@ def _write_data(tree: xarray.DataTree, place: Path) -> None:
             # All metadata a second time in the root, which readers such as xarray.open_zarr look
             # for first and miss with a warning; Zarr warns that its format 3 does not know it yet.
             warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
-            tree.to_zarr(part, mode="w-", consolidated=True)
+            # As an absolute path: Zarr would take a folder called "~" for the home of the user.
+            tree.to_zarr(part.resolve(), mode="w-", consolidated=True)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
@@ -191,7 +192,7 @@ def _read_data(place: Path) -> tuple[dict[str, xarray.Dataset], dict[str, Figure
 
     if not place.is_dir():
         return {}, {}
-    with xarray.open_datatree(place, engine="zarr", consolidated=False) as tree:
+    with xarray.open_datatree(place.resolve(), engine="zarr", consolidated=False) as tree:
         nodes = [(n.path, n.to_dataset(inherit=False).load()) for n in tree.subtree if n.has_data]
     data, figures = {}, {}
     for path, node in nodes:

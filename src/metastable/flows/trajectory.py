@@ -89,7 +89,7 @@ class Trajectory(Generic[M]):
 
     def save(self, path: str | Path) -> Path:
         """Write a Zarr store; refuses to write over anything that exists."""
-        path = Path(path)
+        path = Path(path).resolve()
         if path.exists():
             raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
         with warnings.catch_warnings():
@@ -107,7 +107,9 @@ class Trajectory(Generic[M]):
         import xarray
 
         try:
-            return cls.from_dataset(xarray.load_dataset(path, engine="zarr", consolidated=False))
+            return cls.from_dataset(
+                xarray.load_dataset(Path(path).resolve(), engine="zarr", consolidated=False)
+            )
         except (MemoryError, PermissionError):
             raise
         except Exception as error:  # whatever Zarr, its codecs, xarray and numpy make of it

@@ -6,9 +6,12 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
+
+from metastable.core.interrupts import ABANDONED
 
 __all__ = ["LostScheduler", "cluster", "in_process", "processes"]
 
@@ -20,9 +23,20 @@ class LostScheduler(RuntimeError):
 
 
 class _InProcess(Executor):
+    """Each task in a thread that is waited for: Ctrl-C is heard while a compiled call runs."""
+
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        Thread(target=work, name=ABANDONED, daemon=True).start()
+        while not future.done():
+            wait([future], 0.5)
         return future
 
 

@@ -20,7 +20,16 @@ import numpy as np
 
 from metastable.sweep.plan import Index, Plan
 
-__all__ = ["OUTCOMES", "blocks", "chunk_name", "chunk_of", "decoded", "encoded", "metadata"]
+__all__ = [
+    "COORDINATE",
+    "OUTCOMES",
+    "blocks",
+    "chunk_name",
+    "chunk_of",
+    "decoded",
+    "encoded",
+    "metadata",
+]
 
 # Codes of the variable `outcome`; a name that is not here counts as an error.
 OUTCOMES = ("not run", "done", "step_limit", "blow_up", "error")

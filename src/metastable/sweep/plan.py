@@ -138,6 +138,7 @@ def plan_sweep(sweep: Sweep) -> Plan:
     Every value of every axis is tried, so that bad input is refused before the start.
     """
     observables = observables_named(sweep.observables)
+    _, field = build_start(next(along(sweep, next(iter(sweep.axes)))))
     grids = {_grid(experiment) for key in sweep.axes for experiment in along(sweep, key)}
     times = None
     if any(one.per_time for one in observables):
@@ -148,7 +149,6 @@ def plan_sweep(sweep: Sweep) -> Plan:
                 "ask for observables without time."
             )
         times = _times(*grids.pop())
-    _, field = build_start(next(along(sweep, next(iter(sweep.axes)))))
     values = tuple(tuple(sweep.values(key)) for key in sweep.axes)
     return Plan(sweep, tuple(sweep.axes), values, sweep.repetitions, times, field.clock or "none")
 

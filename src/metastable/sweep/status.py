@@ -11,7 +11,7 @@ import numpy as np
 import xarray
 
 from metastable.core.result import DATA
-from metastable.sweep.layout import chunk_name
+from metastable.sweep.layout import COORDINATE, chunk_name
 from metastable.sweep.store import FAILURES, kept_sweep
 
 __all__ = ["open_sweep", "status"]
@@ -23,7 +23,7 @@ def open_sweep(folder: str | Path) -> xarray.Dataset:
     """A store as an xarray dataset, its axes in increasing order; cells not run are NaN."""
     kept_sweep(Path(folder))  # a clear refusal of anything else
     try:
-        data = xarray.open_zarr(Path(folder) / DATA, chunks=None, consolidated=True)
+        data = xarray.open_zarr(Path(folder).resolve() / DATA, chunks=None, consolidated=True)
         whole = isinstance(data.attrs["sweep"], dict) and {"done", "outcome"} <= set(data)
     except (ValueError, TypeError, LookupError, AttributeError, OSError):
         whole = False
@@ -61,7 +61,12 @@ def status(folder: str | Path) -> dict[str, Any]:
 
 def _refuse_holes(folder: Path, data: xarray.Dataset) -> None:
     """Refuse a store where a file is missing: Zarr reads it as NaN, as of a cell not run."""
-    lost = [f"{d} axis" for d in data.dims if data[d].dtype.kind == "f" and data[d].isnull().any()]
+    lost = [
+        f"{dim} axis"
+        for dim in data.dims
+        for part in range(-(-data.sizes[dim] // COORDINATE))
+        if dim in data.coords and not (folder / str(dim) / chunk_name((part,))).is_file()
+    ]
     cells = [tuple(index) for index in np.argwhere(data["done"].values).tolist()]
     for name in data.attrs["sweep"]["observables"]:
         files = set(os.listdir(folder / name)) if (folder / name).is_dir() else set()

@@ -46,6 +46,7 @@ class Store:
         self.folder, self.data = folder, folder / DATA
         self.plan = plan_sweep(sweep)  # bad input is refused before anything is written
         self.log = None
+        sweep.to_toml()  # what TOML cannot write is refused as well
         _refuse_foreign(folder)
         self.lock = Lock(folder, "sweep")
         try:

@@ -76,7 +76,7 @@ def ascii_map(store: Store) -> str:
     import xarray
 
     one = store.plan.observables[0]
-    data = xarray.open_zarr(store.data, chunks=None)[one.name]
+    data = xarray.open_zarr(store.data.resolve(), chunks=None)[one.name]
     across = sorted(data.dims, key=lambda dim: -data.sizes[dim])[:2]
     # Few cells of a large sweep are read: a map has room for no more.
     thin = {d: slice(None, None, max(1, data.sizes[d] // WIDEST)) for d in across}
