@@ -54,7 +54,7 @@ def test_overhead_of_ten_thousand_empty_cells(tmp_path, empty):
 def test_a_store_of_a_hundred_thousand_cells_opens_at_once(tmp_path, empty):
     execute.run_sweep(grid(400, 250), tmp_path / "s")
     began = time.perf_counter()
-    data = xarray.open_zarr(tmp_path / "s")
+    data = xarray.open_zarr(tmp_path / "s" / "data.zarr")
     assert bool(data["done"].all())
     opened = time.perf_counter() - began
     began = time.perf_counter()

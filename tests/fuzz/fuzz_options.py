@@ -121,7 +121,7 @@ def option_case(chance: random.Random, *, cheap: bool = False) -> Case:
         files=mentioned({**FILES, "audit.toml": _audit()}, argv),
         uses={"model": "model"} if path == ("inspect",) and "model" in args else {},
         out=_out(args, path),
-        long=any(name in WORK and is_huge(value) for name, value in touched),
+        long=path[0] == "gaussian" or any(name in WORK and is_huge(v) for name, v in touched),
     )
 
 

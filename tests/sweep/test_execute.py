@@ -146,7 +146,7 @@ def _lines(record):
 
 def _marked(store):
     try:
-        done = xarray.open_zarr(store, chunks=None)["done"].values
+        done = xarray.open_zarr(store / "data.zarr", chunks=None)["done"].values
     except (FileNotFoundError, KeyError):
         return set()
     return {str(tuple(index)) for index in np.argwhere(done).tolist()}

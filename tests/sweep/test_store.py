@@ -40,7 +40,7 @@ def test_plain_xarray_reads_it_while_it_is_written(tmp_path):
         values = numbers(store.plan.recipe, cell)
         store.keep(cell.index, Outcome.done(), values)
         store.flush()
-        data = xarray.open_zarr(tmp_path / "s", chunks=None)
+        data = xarray.open_zarr(tmp_path / "s" / "data.zarr", chunks=None)
         assert data["done"].values.sum() == 1
         assert dict(data.sizes) == {"beta": 5, "tokens": 2, "repetition": 2, "time": 3}
         here = data.sel(beta=1.625, tokens=4, repetition=1)
@@ -53,8 +53,8 @@ def test_plain_xarray_reads_it_while_it_is_written(tmp_path):
 def test_metadata_is_what_zarr_itself_would_write(tmp_path):
     with Store(tmp_path / "s", small()) as store:
         for name in ("similarity", "last_clusters", "done", "outcome", "beta", "repetition"):
-            ours = json.loads((tmp_path / "s" / name / "zarr.json").read_text())
-            array = zarr.open_array(tmp_path / "s" / name, mode="r")
+            ours = json.loads((tmp_path / "s" / "data.zarr" / name / "zarr.json").read_text())
+            array = zarr.open_array(tmp_path / "s" / "data.zarr" / name, mode="r")
             theirs = json.loads(json.dumps(array.metadata.to_dict()))
             theirs.pop("storage_transformers", None)
             assert ours == theirs
@@ -64,7 +64,7 @@ def test_metadata_is_what_zarr_itself_would_write(tmp_path):
 def test_words_and_cases_become_coordinates(tmp_path):
     axes = {"field.causal": [False, True], "case": {"a": {}, "b": {"field.beta": 2.0}}}
     Store(tmp_path / "s", small(axes=axes)).close()
-    data = xarray.open_zarr(tmp_path / "s", chunks=None)
+    data = xarray.open_zarr(tmp_path / "s" / "data.zarr", chunks=None)
     assert data["causal"].values.tolist() == ["false", "true"]
     assert data["case"].values.tolist() == ["a", "b"]
 
@@ -119,7 +119,7 @@ def test_damage_is_found_and_mended(tmp_path, quick, file, damage):
     execute.run_sweep(small(), tmp_path / "s")
     whole = contents(tmp_path / "s")
     quick.clear()
-    path = tmp_path / "s" / file
+    path = tmp_path / "s" / ("" if file == "spec.toml" else "data.zarr") / file
     path.unlink() if damage is None else path.write_bytes(damage(path.read_bytes()))
     (tmp_path / "s" / ".part").write_bytes(b"left by a killed writer")
     execute.run_sweep(small(), tmp_path / "s")
@@ -130,17 +130,17 @@ def test_damage_is_found_and_mended(tmp_path, quick, file, damage):
 
 def test_a_damaged_chunk_is_an_error_for_plain_readers_not_a_number(tmp_path, quick):
     execute.run_sweep(small(), tmp_path / "s")
-    path = tmp_path / "s" / "similarity/c.0.0.0.0"
+    path = tmp_path / "s" / "data.zarr/similarity/c.0.0.0.0"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="checksum"):
-        xarray.open_zarr(tmp_path / "s", chunks=None)["similarity"].values.sum()
+        xarray.open_zarr(tmp_path / "s" / "data.zarr", chunks=None)["similarity"].values.sum()
 
 
 def test_a_store_without_any_spec_left_is_refused(tmp_path, quick):
     execute.run_sweep(small(), tmp_path / "s")
-    for name in ("zarr.json", "spec.toml"):
+    for name in ("data.zarr/zarr.json", "spec.toml"):
         (tmp_path / "s" / name).write_text("?")
-    with pytest.raises(ValueError, match=r"no readable zarr.json or spec.toml"):
+    with pytest.raises(ValueError, match=r"no readable data.zarr/zarr.json or spec.toml"):
         execute.run_sweep(small(), tmp_path / "s")
 
 
@@ -196,7 +196,7 @@ def test_a_root_that_is_not_ours_is_refused_in_a_line_and_restored(tmp_path, qui
     store = tmp_path / "s"
     execute.run_sweep(small(), store)
     whole = contents(store)
-    (store / "zarr.json").write_text(root)
+    (store / "data.zarr/zarr.json").write_text(root)
     for read in (status, open_sweep):
         with pytest.raises(ValueError, match=r"STORE must hold the metadata.*damaged: run") as why:
             read(store)
@@ -205,7 +205,7 @@ def test_a_root_that_is_not_ours_is_refused_in_a_line_and_restored(tmp_path, qui
     assert execute.run_sweep(small(), store).skipped == 20
     (store / "failures.json").unlink(missing_ok=True)
     kept = contents(store)
-    begun = lambda files: json.loads(files.pop("zarr.json"))["attributes"].pop("sweep")
+    begun = lambda files: json.loads(files.pop("data.zarr/zarr.json"))["attributes"].pop("sweep")
     assert begun(whole) == begun(kept) and whole == kept
     assert status(store)["done"] == 20
 
@@ -214,8 +214,8 @@ def test_a_missing_file_is_refused_by_readers_and_mended_by_the_same_sweep(tmp_p
     """Zarr reads a chunk that is not there as NaN: a hole where a number was."""
     execute.run_sweep(small(), tmp_path / "s")
     whole = contents(tmp_path / "s")
-    for name in ("similarity/c.1.0.1.0", "last_clusters/c.0.1.0", "beta/c.0"):
-        (tmp_path / "s" / name).unlink()
+    for name in ("similarity/c.1.0.1.0", "last_clusters/c.0.1.0", "beta/c.0", "repetition/c.0"):
+        (tmp_path / "s" / "data.zarr" / name).unlink()
         with pytest.raises(ValueError, match=r"files are missing.*run the same sweep again"):
             open_sweep(tmp_path / "s")
         execute.run_sweep(small(), tmp_path / "s")

@@ -65,6 +65,8 @@ def reproduce(
     """
     from metastable.report.pages.reproduction import report_reproductions
 
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out must be a folder; {out} is a file: choose another name.")
     entries = {entry.label(fast): entry for entry in choose(names, changes)}
     started = time.perf_counter()
     done: dict[str, dict[str, Any]] = {}
