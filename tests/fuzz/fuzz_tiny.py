@@ -120,7 +120,7 @@ _RUNS: list[dict[str, Any]] = [
     {
         "measure": {"kind": "density_mode", "dim": 2, "degree": 2, "amplitude": 0.01},
         "field": {"kind": "self_attention", "beta": 2.0},
-        "flow": {"resolution": {"least": 8, "most": 16, "tail": 1e-6}},
+        "flow": {"stepper": {"kind": "resolution", "least": 8, "most": 16, "tail": 1e-6}},
     },
 ]  # fmt: skip
 

@@ -13,8 +13,10 @@ from tests.learn.small_spec import SPEC, spec_file
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_every_kind_has_a_spec_and_a_function(kind):
     assert kinds.spec_class(kind).model_fields["kind"].default == kind
-    module, function = kinds.KINDS[kind][1].split(":")
-    assert callable(getattr(importlib.import_module(module), function))
+    stated = kinds.KINDS[kind]
+    for place in filter(None, (stated.prepare, stated.finish, stated.page)):
+        module, function = place.split(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 @pytest.mark.parametrize("kind", ["classification", "deep_limit", "equivariant", "gaussian_depth"])
@@ -28,7 +30,7 @@ def test_specs_go_to_toml_and_back(kind, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (('kind = "classification"', 'kind = "magic"'), "kind must be one of classification"),
+        (('kind = "classification"', 'kind = "magic"'), "kind must be one of flow, sweep"),
         (("neurons = 4", "neurons = -4"), "network.neurons must be greater"),
         (("turns = 0.5", "turns = -1"), "data.turns must be greater"),
         (("layers = 4", "layers = 4\npieces = 3"), "layers must be a multiple of pieces"),
