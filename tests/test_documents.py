@@ -40,7 +40,7 @@ def test_every_kind_and_key_is_documented():
     values = metastable.core.spec
     modules = (spec, metastable.spec.fields, metastable.spec.measures, values)
     named = {m for module in modules for m in vars(module).values() if isinstance(m, type)}
-    models = [m for m in named if issubclass(m, values.Model)]
+    models = [m for m in named if issubclass(m, values.Model) and m is not values.Spec]
     assert len(BLOCKS) >= 7 and len(models) > 30
     for model in models:
         for key, info in model.model_fields.items():
