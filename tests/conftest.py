@@ -5,6 +5,7 @@ reproductions: `make claims`) and `document` (every example and code block: `mak
 """
 
 import gc
+import signal
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,11 @@ from hypothesis import settings
 # Property tests run without a deadline, since the first example compiles.
 settings.register_profile("metastable", deadline=None, max_examples=20, derandomize=True)
 settings.load_profile("metastable")
+
+# A suite started in the background is handed a SIGINT that is ignored, and would hand it on to the
+# commands it interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Thousands of compiled functions make every full collection slow.
 gc.set_threshold(50_000, 20, 100)

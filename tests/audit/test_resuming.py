@@ -116,7 +116,10 @@ def test_an_interrupted_training_says_how_to_go_on(tmp_path):
     process = start(config, tmp_path / "run")
     wait_for(process, lambda: (tmp_path / "run" / "split.json").is_file())
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate()
+    try:
+        _, error = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert error.startswith("metastable: interrupted")
     assert error.endswith(": run the same command again to go on\n") and error.count("\n") == 1

@@ -14,6 +14,7 @@ import os
 import pickle
 import resource
 import shutil
+import signal
 import sys
 import traceback
 import warnings
@@ -29,6 +30,7 @@ __all__ = ["main"]
 def main() -> None:
     """Serve until stdin ends; argv: the folder of this worker, the folder of the bases."""
     scratch, bases = Path(sys.argv[1]), Path(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if we are in the background
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     for descriptor in (0, 1):
