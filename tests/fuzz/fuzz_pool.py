@@ -56,7 +56,9 @@ class Worker:
             result = {"ended": f"died: {error}"}
         result["here"] = str(self.folder / "root" / "work" / "here")
         worn = result.get("rss", 0) > WORN or result.get("maps", 0) > MAPS
-        if "ended" in result or worn or self.served >= CASES:
+        # A compiled call that Ctrl-C left behind would be counted against the next case.
+        left = result.get("interrupted", False)
+        if "ended" in result or worn or left or self.served >= CASES:
             self.stop()
         return result
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from metastable import __version__
 from metastable.core.figure import Figure
-from metastable.core.folder import SPEC, claimed, open_folder
+from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
 from metastable.core.outcome import Outcome
 from metastable.core.result import VERDICTS, Result, plain, write_result
 from metastable.core.verdict import Comparison
@@ -42,7 +42,7 @@ def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
 
     spec = Reproduction(entry=entry.name, fast=fast, settings=entry.changes)
     started = datetime.now(UTC)
-    if _is_of(folder / SPEC, entry):
+    if _is_of(folder, entry):
         shutil.rmtree(folder)
     with claimed(folder, spec, "reproduction"):
         result = write_result(_result(entry, spec), folder, started)
@@ -110,9 +110,14 @@ def kept(entry: Entry, folder: Path, fast: bool) -> dict[str, Any] | None:
     return record if same and (folder / "report.html").is_file() else None
 
 
-def _is_of(file: Path, entry: Entry) -> bool:
-    """Whether a spec is that of a reproduction of this entry."""
+def _is_of(folder: Path, entry: Entry) -> bool:
+    """Whether a folder holds a reproduction of this entry, by its spec or by its manifest."""
     try:
-        return file.is_file() and Reproduction.load(file).entry == entry.name
+        return Reproduction.load(folder / SPEC).entry == entry.name
     except ValueError:
+        pass
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return manifest["kind"] == "reproduction" and manifest["spec"]["entry"] == entry.name
+    except (OSError, ValueError, LookupError, TypeError):
         return False
