@@ -1,0 +1,20 @@
+"""The flat index of closed forms is that of the modules."""
+
+from importlib import import_module
+from pathlib import Path
+
+import metastable as ms
+
+
+def test_every_public_name_of_every_module_is_in_the_index():
+    folder = Path(ms.theory.__file__).parent
+    for file in folder.glob("[!_]*.py"):
+        module = import_module(f"metastable.theory.{file.stem}")
+        for name in module.__all__:
+            assert getattr(ms.theory, name) is getattr(module, name), name
+            assert name in dir(ms.theory) and name in ms.theory.__all__
+    assert ms.theory.growth_rates(9.0, 2, 3).shape == (3,)
+
+
+def test_no_name_has_two_meanings():
+    assert len(ms.theory.__all__) == len(set(ms.theory.__all__))
