@@ -100,6 +100,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                bufsize=0,  # a second line kept in a buffer of ours would never be waited for
                 env=environment,
                 cwd=self.folder,
                 start_new_session=True,

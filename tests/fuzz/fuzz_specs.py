@@ -62,8 +62,11 @@ def spec_case(kind: str, chance: random.Random, *, cheap: bool = False) -> Case:
         files={"spec.toml": content, **(TAKEN if gated else {})},
         uses=uses,
         out=out,
-        # A training takes long even when it is tiny: it must end when it is asked to.
-        long=kind == "learn" or any(key in WORK and _any_huge(value) for key, value in touched),
+        # A training takes long even when it is tiny, as does the default run of an empty file: they
+        # must end when they are asked to.
+        long=kind == "learn"
+        or "empty" in notes
+        or any(key in WORK and _any_huge(value) for key, value in touched),
     )
 
 

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from metastable.core import checks
-from metastable.measures import Points
+from metastable.measures import Density, Gaussian, Points
 from metastable.observe.components import components
+from metastable.observe.density import maxima
 from metastable.observe.pairs import carrying
+from metastable.observe.sort import only
 
 __all__ = ["Clusters", "clusters", "from_labels", "gram_rank"]
+
+
+QUIET = 4096  # tokens that stand for a density when mass is shared out among its maxima
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +38,14 @@ class Clusters:
     def __repr__(self) -> str:
         shown = ", ".join(f"{mass:.3g}" for mass in self.masses[:6])
         more = ", …" if self.count > 6 else ""
-        return f"Clusters({self.count}: masses {shown}{more}; radii ≤ {self.radii.max():.2g})"
+        return (
+            f"Clusters({self.count}: masses {shown}{more}; radii ≤ {self.radii.max(initial=0):.2g})"
+        )
 
 
-def clusters(measure: Points, beta: float | None = None, angle: float | None = None) -> Clusters:
+def clusters(
+    measure: Points | Density | Gaussian, beta: float | None = None, angle: float | None = None
+) -> Clusters:
     """Clusters by linkage: tokens joined by a chain of steps of at most `angle` radians.
 
     Default threshold: min(0.6/√β, 0.2), a little over half the kernel's width β^{−1/2}, and 0.2
@@ -47,10 +56,20 @@ def clusters(measure: Points, beta: float | None = None, angle: float | None = N
     At the exit from the uniform measure the gaps between tokens mean nothing: a chain joins them
     all. Use `kernel_modes` there.
 
+    Of a `Density` its local maxima (see `peaks`, with `beta` those of the potential), each with the
+    mass of the quiet tokens nearest to it; of a `Gaussian` its mean, with radius √tr Σ.
+
     >>> from metastable.measures import Points
     >>> clusters(Points([[1.0, 0.0], [0.995, 0.0998749], [0.0, -1.0]]))
     Clusters(2: masses 0.667, 0.333; radii ≤ 0.05)
     """
+    only("clusters", measure, Points, Density, Gaussian)
+    if isinstance(measure, Gaussian):
+        spread = np.sqrt(np.sum(np.asarray(measure.factor) ** 2))
+        centre = np.asarray(measure.mean)[None]
+        return Clusters(np.zeros(0, int), centre, np.ones(1), np.array([spread]))
+    if isinstance(measure, Density):
+        return _of_density(measure, beta)
     if angle is None:
         angle = 0.2 if beta is None or beta <= 9 else 0.6 / float(np.sqrt(beta))
     checks.positive("angle", angle)
@@ -60,6 +79,19 @@ def clusters(measure: Points, beta: float | None = None, angle: float | None = N
     labels = np.full(measure.count, -1)
     labels[index] = components(points, reach)
     return from_labels(measure, labels)
+
+
+def _of_density(density: Density, beta: float | None) -> Clusters:
+    tokens = density.to_points(QUIET)
+    places = maxima(density, beta)
+    if not len(places):
+        return Clusters(np.full(QUIET, -1), np.zeros((0, density.dim)), np.zeros(0), np.zeros(0))
+    x = np.asarray(tokens.points)
+    if density.axis is not None:  # maxima are heights
+        heights = np.clip(x @ np.asarray(density.axis), -1, 1)
+        labels = np.abs(np.arccos(heights)[:, None] - np.arccos(places)).argmin(axis=1)
+        return from_labels(tokens, np.unique(labels, return_inverse=True)[1])
+    return from_labels(tokens, (x @ places.T).argmax(axis=1), places)
 
 
 def gram_rank(measure: Points, delta: float = 1e-3) -> int:
@@ -72,6 +104,7 @@ def gram_rank(measure: Points, delta: float = 1e-3) -> int:
     >>> gram_rank(orthogonal(3, 5))
     3
     """
+    only("gram_rank", measure, Points)
     checks.positive("delta", delta)
     points, _, _ = carrying(measure)
     checks.fits_memory(

@@ -17,6 +17,7 @@ from metastable.measures import Density, Points
 from metastable.measures.spectral import basis_for
 from metastable.measures.spectral.kernels import exponential_kernel, log_mean_exponential
 from metastable.measures.spectral.zonal import polynomials
+from metastable.observe.sort import only
 
 __all__ = [
     "density_energy",
@@ -24,6 +25,7 @@ __all__ = [
     "density_power",
     "entropy",
     "free_energy",
+    "maxima",
     "peaks",
     "power_between",
 ]
@@ -93,6 +95,7 @@ def entropy(density: Density) -> float:
     >>> round(entropy(Density.mode(2, 1, 0.25)), 8)  # log((1 + √(3/4))/2) + 1 − √(3/4)
     0.06463813
     """
+    only("entropy", density, Density)
     fine = density.resized(max(2 * density.degree, 32))
     f = np.asarray(eqx.filter_jit(fine.basis.values)(fine.coefficients))
     kept = np.where(f > 0, f, 1.0)
@@ -108,6 +111,7 @@ def free_energy(density: Density, field: Field) -> float:
     Softmax attention is no gradient flow of such an F and is refused. Found here, not proved: there
     `entropy` itself falls from every start as long as κ ≤ κ_#, where uniform loses stability.
     """
+    only("free_energy", density, Density)
     checks.instance("field", field, Field, "a field")
     equation = mean_field(field, density.basis)
     if equation.heads:
@@ -130,18 +134,25 @@ def peaks(density: Density, beta: float | None = None) -> int:
     >>> peaks(Density.mode(2, 3, 0.01), beta=5.0)
     3
     """
+    only("peaks", density, Density)
+    return len(maxima(density, beta))
+
+
+def maxima(density: Density, beta: float | None = None) -> np.ndarray:
+    """Places of the maxima of `peaks`: unit vectors (p, d), heights ⟨x,axis⟩ (p,) if zonal."""
     c: Any = np.asarray(density.coefficients)
     basis = density.basis
     if beta is not None:
         kernel = exponential_kernel(float(checks.positive("beta", beta)), density.dim, basis.degree)
         c = c * kernel[basis.degrees]
     if np.abs(c[1:]).sum() <= 1e-13:
-        return 0
+        return np.zeros((0, density.dim))
     if not density.zonal:
-        return int(find_maxima(c, density.dim).counts)
+        return find_maxima(c, density.dim).points
     s = np.cos(np.linspace(np.pi, 0, 16 * (basis.degree + 4)))
     f = c @ polynomials(s, density.dim, basis.degree)
-    f = f[np.concatenate([[True], np.diff(f) != 0])]  # a summit between two nodes is one
+    rising = np.concatenate([[True], np.diff(f) != 0])  # a summit between two nodes is one
+    s, f = s[rising], f[rising]
     up = np.concatenate([[True], np.diff(f) > 0])
     down = np.concatenate([np.diff(f) < 0, [True]])
-    return int(np.sum(up & down))
+    return s[up & down]

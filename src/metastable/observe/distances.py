@@ -9,32 +9,48 @@ from scipy.spatial.distance import cdist
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.measures import Density, Points
+from metastable.measures import Density, Gaussian, Points
 from metastable.observe.density import density_power, power_between
+from metastable.observe.gaussian import bures_wasserstein
 from metastable.observe.modes import signed_power
 from metastable.observe.pairs import carrying
+from metastable.observe.sort import only
 
 __all__ = ["sinkhorn", "sliced_wasserstein", "sobolev_distance", "wasserstein"]
 
 WARM, NEWTON_TOKENS = 200, 1000
+QUIET = 4096  # quantiles of a density on the circle
 
 
-def wasserstein(measure: Points, other: Points, order: float = 2.0) -> float:
+def wasserstein(
+    measure: Points | Density | Gaussian, other: Points | Density | Gaussian, order: float = 2.0
+) -> float:
     """Wasserstein distance W_p on the circle (arc length) or the line, exact with weights.
 
     W_p^p = min over couplings of Σ π_ij |x_i − y_j|^p, p = `order` ≥ 1. On the line the optimum
     pairs equal quantiles. On the circle it does so after a shift α of one distribution function,
     and the cost is convex and piecewise linear in α (Delon, Salomon, Sobolevski, SIAM J. Appl.
     Math. 70, 2010): the sign change of its slope is bisected. Time O((n + m) log(n + m)).
-    In other dimensions use `sliced_wasserstein` or `sinkhorn`.
+    In other dimensions use `sliced_wasserstein` or `sinkhorn`. A density on the circle is taken by
+    4096 of its quantiles; between two Gaussians it is `bures_wasserstein`, of order 2.
 
     >>> from metastable.measures import Density, Points
     >>> east, north = Points([[1.0, 0.0]]), Points([[0.0, 1.0]])
     >>> round(wasserstein(east, north), 6)
     1.570796
     """
-    _check_pair(measure, other)
     _check_order(order)
+    if isinstance(measure, Gaussian) and isinstance(other, Gaussian):
+        if order != 2:
+            raise ValueError(f"order must be 2 between Gaussians; got {order}: take 2.")
+        return bures_wasserstein(measure, other)
+    measure, other = (
+        m.to_points(QUIET) if isinstance(m, Density) and m.dim == 2 else m for m in (measure, other)
+    )
+    for each in (measure, other):
+        only("wasserstein", each, Points)
+    assert isinstance(measure, Points) and isinstance(other, Points)
+    _check_pair(measure, other)
     if measure.on_sphere and measure.dim == 2:
         turn = 2 * np.pi
         return turn * _circle_cost(_turns(measure), _turns(other), order) ** (1 / order)
@@ -59,6 +75,7 @@ def sliced_wasserstein(
     >>> sliced_wasserstein(uniform(50, 3), uniform(50, 3))
     0.0
     """
+    only("sliced_wasserstein", measure, Points)
     _check_pair(measure, other)
     _check_order(order)
     checks.integer("projections", projections, 1)
@@ -92,6 +109,7 @@ def sinkhorn(
     >>> round(sinkhorn(Points([[1.0, 0.0, 0.0]]), Points([[0.0, 1.0, 0.0]])), 6)
     1.570796
     """
+    only("sinkhorn", measure, Points)
     _check_pair(measure, other)
     _check_order(order)
     checks.positive("regularization", regularization)
@@ -134,6 +152,7 @@ def sobolev_distance(
     >>> round(sobolev_distance(polygon(3), s=1.0, highest=3) ** 2, 12)  # 2 / (1 + 3²)
     0.2
     """
+    only("sobolev_distance", measure, Points, Density)
     checks.real("s", s)
     highest = checks.integer("highest", highest, 1)
     if not measure.on_sphere:

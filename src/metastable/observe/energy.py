@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.measures import Density, Points
+from metastable.measures import Density, Gaussian, Points
 from metastable.observe.density import density_energy
+from metastable.observe.moments import mean_of
 from metastable.observe.pairs import over_rows, padded
+from metastable.observe.sort import only
 
 __all__ = ["energy", "log_potential", "order_parameter"]
 
 
 def energy(
-    measure: Points | Density, beta: Any, matrix: Any = None, scaled: bool = False
+    measure: Points | Density | Gaussian, beta: Any, matrix: Any = None, scaled: bool = False
 ) -> Float[Array, ""]:
     """Interaction energy of a measure.
 
@@ -27,7 +30,7 @@ def energy(
     lies in (0, 1] for β ≥ 0 on the sphere with M = I and climbs by 2 w_i w_j at each merger of
     distant clusters (arXiv:2410.06833). At β = 0 the value is the Kuramoto energy ½⟨M m, m⟩,
     m = Σ w_j x_j: the limit of E_β − 1/(2β). Differentiable in tokens, weights, β and M; memory
-    O(n) at any n, time O(n²d). Of a `Density` the exact double integral, with M = I.
+    O(n) at any n, time O(n²d). Of a `Density` and a `Gaussian` the exact double integral, M = I.
 
     >>> from metastable.measures import polygon
     >>> round(float(energy(polygon(2), beta=1.0)), 6)  # cosh(1)/2
@@ -40,8 +43,32 @@ def energy(
         if matrix is not None:
             raise ValueError("matrix must be left out for a density; got one: use to_points(n).")
         return jnp.asarray(density_energy(measure, beta, scaled))
+    if isinstance(measure, Gaussian):
+        if matrix is not None:
+            raise ValueError("matrix must be left out for a Gaussian; got one: use sample(n).")
+        return jnp.asarray(_gaussian_energy(measure, float(beta), scaled))
+    only("energy", measure, Points, Density, Gaussian)
     points, weights = padded(measure.points, measure.weights)
     return _energy(points, weights, matrix, beta, scaled=bool(scaled))
+
+
+def _gaussian_energy(measure: Gaussian, beta: float, scaled: bool) -> float:
+    """∬ e^{β⟨x,y⟩} = Π_i (1 − β²s_i²)^{−1/2} exp(β Σ_i m_i²/(1 − βs_i)) along principal axes.
+
+    Two Gaussian integrals, one after the other; s_i are the variances. Infinite from |β|s_i = 1 on.
+    """
+    factor = np.asarray(measure.factor)
+    variances, axes = np.linalg.eigh(factor @ factor.T)
+    means = axes.T @ np.asarray(measure.mean)
+    if beta == 0:
+        return 1.0 if scaled else float(0.5 * means @ means)
+    if np.abs(beta * variances).max() >= 1:
+        log_pairs = np.inf
+    else:
+        log_pairs = beta * np.sum(means**2 / (1 - beta * variances))
+        log_pairs -= 0.5 * np.sum(np.log1p(-((beta * variances) ** 2)))
+    with np.errstate(over="ignore"):
+        return float(np.exp(log_pairs - beta) if scaled else np.exp(log_pairs) / (2 * beta))
 
 
 @jax.jit(static_argnames="scaled")
@@ -70,6 +97,7 @@ def log_potential(
     >>> round(float(log_potential(polygon(2), beta=1e4)[0]), 6)  # 10⁴ − log 2
     9999.306853
     """
+    only("log_potential", measure, Points)
     checks.real("beta", beta)
     if matrix is not None:
         checks.square("matrix", matrix, measure.dim)
@@ -86,11 +114,13 @@ def _log_potential(points: Any, weights: Any, beta: Any, at: Any, matrix: Any) -
     return over_rows(row, queries, points.shape[0])
 
 
-def order_parameter(measure: Points) -> Float[Array, ""]:
-    """Kuramoto's r = ‖Σ_j w_j x_j‖: 0 when balanced, 1 when all tokens on the sphere agree.
+def order_parameter(measure: Points | Density | Gaussian) -> Float[Array, ""]:
+    """Kuramoto's r = ‖∫ x dμ‖: 0 when balanced, 1 when all tokens on the sphere agree.
 
     >>> from metastable.measures import Density, Points
     >>> round(float(order_parameter(Points([[1.0, 0.0], [0.0, 1.0]]))), 6)
     0.707107
     """
+    if not isinstance(measure, Points):
+        return jnp.asarray(np.linalg.norm(mean_of(measure)))
     return jnp.linalg.norm(measure.weights @ measure.points)

@@ -6,6 +6,7 @@ from typing import Any
 
 from metastable.core.numerics import is_traced, jax, jnp
 from metastable.measures import Gaussian
+from metastable.observe.sort import only
 
 __all__ = ["bures_wasserstein"]
 
@@ -23,6 +24,7 @@ def bures_wasserstein(measure: Gaussian, other: Gaussian) -> Any:
     >>> bures_wasserstein(Gaussian([0.0, 3.0], 1.0), Gaussian([4.0, 0.0], 1.0))
     5.0
     """
+    only("bures_wasserstein", measure, Gaussian)
     if measure.dim != other.dim:
         raise ValueError(
             f"other must live in dimension {measure.dim}, like measure; got {other.dim}."

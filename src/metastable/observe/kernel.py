@@ -25,6 +25,7 @@ from metastable.measures import Points
 from metastable.observe.ascent import climb
 from metastable.observe.clusters import Clusters, from_labels
 from metastable.observe.pairs import BLOCK, carrying
+from metastable.observe.sort import only
 
 __all__ = ["kernel_modes"]
 
@@ -51,6 +52,7 @@ def kernel_modes(measure: Points, beta: float) -> Clusters:
     >>> int(kernel_modes(polygon(3), beta=9.0)), int(kernel_modes(polygon(300), beta=0.1))
     (3, 1)
     """
+    only("kernel_modes", measure, Points)
     beta = float(checks.positive("beta", beta))
     points, weights, index = carrying(measure)
     degree = int(np.sqrt(60 * beta)) + 10

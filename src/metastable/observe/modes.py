@@ -14,6 +14,7 @@ from metastable.geometry.harmonics import (
 from metastable.measures import Density, Points
 from metastable.observe.density import density_modes, density_power
 from metastable.observe.pairs import BLOCK, carrying
+from metastable.observe.sort import only
 
 __all__ = ["amplitudes", "modes", "power", "signed_power"]
 
@@ -31,6 +32,7 @@ def modes(measure: Points | Density, highest: int) -> np.ndarray:
     >>> abs(modes(polygon(3), highest=3)).round(12).tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
+    only("modes", measure, Points, Density)
     _check(measure, highest)
     if isinstance(measure, Density):
         return density_modes(measure, highest)
@@ -57,6 +59,7 @@ def power(measure: Points | Density, highest: int) -> np.ndarray:
     >>> power(orthogonal(4, 4), highest=2).round(12).tolist()
     [1.0, 1.0, 0.0]
     """
+    only("power", measure, Points, Density)
     _check(measure, highest)
     if isinstance(measure, Density):
         return density_power(measure, highest)
@@ -74,6 +77,7 @@ def amplitudes(measure: Points | Density, highest: int) -> np.ndarray:
     >>> amplitudes(orthogonal(4, 4), highest=2).round(6).tolist()
     [0.5, 0.0]
     """
+    only("amplitudes", measure, Points, Density)
     _check(measure, highest)
     counts = [multiplicity(degree, measure.dim) for degree in range(1, highest + 1)]
     return np.sqrt(power(measure, highest)[1:] / np.array(counts, float))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+from scipy.special import gammaln
 
 from metastable.core import checks
-from metastable.measures import Points
+from metastable.measures import Density, Gaussian, Points
+from metastable.measures.spectral.zonal import polynomials
+from metastable.observe.density import density_power
+from metastable.observe.moments import mean_direction, mean_of, second_moment
 from metastable.observe.pairs import BLOCK, carrying
+from metastable.observe.sort import only
 
 __all__ = [
     "Similarity",
@@ -18,6 +24,9 @@ __all__ = [
     "similarity",
     "singular_values",
 ]
+
+
+DRAWN = 2048  # tokens that stand for a Gaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +44,10 @@ class Similarity:
 
 
 def similarity(
-    measure: Points, delta: float = 1e-3, bins: int = 200, tokens: int | None = None
+    measure: Points | Density | Gaussian,
+    delta: float = 1e-3,
+    bins: int = 200,
+    tokens: int | None = None,
 ) -> Similarity:
     """Distribution of the cosine ⟨x_i,x_j⟩/‖x_i‖‖x_j‖ over pairs of different tokens.
 
@@ -47,12 +59,22 @@ def similarity(
     all mass on one token has no pair; the token is then compared with itself. A zero token in R^d
     has cosine 0 with all others.
 
+    Of a `Density` two independent tokens: Σ_ℓ (Σ_m |μ̂_ℓm|²) P_ℓ(t) is the density of their cosine
+    t against that of uniform tokens. Of a `Gaussian` the mean is exact; the histogram and `near`
+    are those of 2048 tokens drawn from it (seed 0).
+
     >>> from metastable.measures import simplex
     >>> similarity(simplex(4))
     Similarity(mean -0.25, 0.00% of pairs ≥ 1 − 0.001)
     """
     checks.positive("delta", delta)
     bins = checks.integer("bins", bins, 1)
+    only("similarity", measure, Points, Density, Gaussian)
+    if isinstance(measure, Density):
+        return _of_density(measure, delta, bins)
+    if isinstance(measure, Gaussian):
+        drawn = similarity(measure.sample(DRAWN), delta, bins)
+        return replace(drawn, mean=float(np.sum(mean_direction(measure) ** 2)))
     x, w, _ = carrying(measure)
     x = _directions(x)
     tokens = None if tokens is None else checks.integer("tokens", tokens, 1)
@@ -78,11 +100,33 @@ def similarity(
     return Similarity(mean, float(near / total), delta, edges, histogram / total)
 
 
+def _of_density(density: Density, delta: float, bins: int) -> Similarity:
+    power = density_power(density, density.degree)
+    edges = np.linspace(-1, 1, bins + 1)
+    share = lambda low, high: _pair_mass(power, density.dim, low, high)
+    histogram = np.array([share(a, b) for a, b in pairwise(edges)])
+    mean = float(np.sum(mean_of(density) ** 2))
+    return Similarity(mean, share(1 - delta, 1.0), delta, edges, histogram / histogram.sum())
+
+
+def _pair_mass(power: np.ndarray, dim: int, low: float, high: float) -> float:
+    """∫ Σ_ℓ power_ℓ P_ℓ(cos θ) sin^{d−2}θ dθ over the angles of a bin, over that of all angles."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    start, end = np.arccos(high), np.arccos(low)
+    theta = start + (nodes + 1) / 2 * (end - start)
+    q = polynomials(np.cos(theta), dim, len(power) - 1)
+    top = polynomials(np.ones(1), dim, len(power) - 1)  # q_ℓ(1)² is the number of harmonics
+    values = (power / top[:, 0]) @ q * np.sin(theta) ** (dim - 2)
+    norm = np.sqrt(np.pi) * np.exp(gammaln((dim - 1) / 2) - gammaln(dim / 2))
+    return float((end - start) / 2 * (weights @ values) / norm)
+
+
 def pairwise_similarity(measure: Points) -> tuple[np.ndarray, np.ndarray]:
     """All cosines of pairs i < j, row by row of the upper triangle, and their masses (sum 1).
 
     Stores n(n−1) numbers; `similarity` gives the histogram of any number of tokens.
     """
+    only("pairwise_similarity", measure, Points)
     checks.fits_memory(
         f"the similarities of {measure.count} tokens",
         4.0 * measure.count**2,
@@ -95,21 +139,22 @@ def pairwise_similarity(measure: Points) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(x @ x.T, -1, 1)[i, j], masses / total if total > 0 else masses
 
 
-def singular_values(measure: Points) -> np.ndarray:
+def singular_values(measure: Points | Density | Gaussian) -> np.ndarray:
     """Singular values of the matrix with rows √w_i x_i, largest first.
 
-    Their squares are the eigenvalues of the second moment Σ w_i x_i x_iᵀ; on the sphere they sum
-    to 1.
+    Their squares are the eigenvalues of the second moment ∫ xxᵀ dμ; on the sphere they sum to 1.
 
     >>> from metastable.measures import polygon
     >>> (singular_values(polygon(3)) ** 2).round(6).tolist()
     [0.5, 0.5]
     """
+    if not isinstance(measure, Points):
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(second_moment(measure)), 0))[::-1]
     x, w, _ = carrying(measure)
     return np.linalg.svd(np.sqrt(w)[:, None] * x, compute_uv=False)
 
 
-def effective_rank(measure: Points) -> float:
+def effective_rank(measure: Points | Density | Gaussian) -> float:
     """Effective rank exp(−Σ p_k log p_k) of the token matrix, p_k = σ_k / Σσ.
 
     σ are the `singular_values`. Source: Roy and Vetterli, EUSIPCO 2007, with tokens counted by
@@ -124,7 +169,7 @@ def effective_rank(measure: Points) -> float:
     return float(np.exp(-np.sum(p * np.log(p)))) if p.size else 0.0
 
 
-def residual(measure: Points) -> float:
+def residual(measure: Points | Density | Gaussian) -> float:
     """Relative distance from consensus, ‖X − 1x̄ᵀ‖/‖X‖ in the Frobenius norm weighted by mass.
 
     x̄ = Σ w_i x_i. Rank collapse (Dong, Cordonnier, Loukas, arXiv:2103.03404) is its decay to 0.
@@ -134,6 +179,9 @@ def residual(measure: Points) -> float:
     >>> round(residual(polygon(5)), 12)
     1.0
     """
+    if not isinstance(measure, Points):
+        total, mean = np.trace(second_moment(measure)), mean_of(measure)
+        return float(np.sqrt(max(total - mean @ mean, 0.0) / total)) if total > 0 else 0.0
     x, w, _ = carrying(measure)
     scale = np.sqrt(w @ np.sum(x**2, axis=1))
     spread = np.sqrt(w @ np.sum((x - w @ x) ** 2, axis=1))
