@@ -58,6 +58,13 @@ def test_an_entry_that_raises_is_told_and_tried_again(tmp_path, monkeypatch):
     assert reproduce(["wendel"], tmp_path, fast=True, workers=1)["failed"] == 0
 
 
+def test_a_setting_that_is_no_number_is_told_in_plain_json(tmp_path):
+    changes = {"share": float("-inf")}
+    told = reproduce(["likelihood_logarithm"], tmp_path, changes=changes, fast=True, workers=1)
+    assert told["failed"] == 1
+    json.dumps(told, allow_nan=False)
+
+
 def test_a_correction_that_fails_is_a_surprise(tmp_path, monkeypatch):
     monkeypatch.setattr(wendel, "wendel", lambda *, sizes, draws: found(sizes=[], draws=0))
     assert reproduce(["wendel"], tmp_path, fast=True, workers=1)["surprises"] == ["wendel"]

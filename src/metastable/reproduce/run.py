@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from metastable.core.progress import Bar
+from metastable.core.result import plain
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE
 from metastable.reproduce.catalogue import catalogue
 from metastable.reproduce.entry import Entry
@@ -142,7 +143,7 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
         return perform(entry, folder, fast)
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return {
+        failed = {
             **describe(entry, fast),
             "expected": None,
             "observed": message,
@@ -154,3 +155,4 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
             "notes": [message],
             "fast": fast,
         }
+        return plain(failed)
