@@ -21,6 +21,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from metastable.core.interrupts import raise_interrupt
 from tests.fuzz import fuzz_bases
 from tests.fuzz.fuzz_case import Case
 
@@ -30,7 +31,7 @@ __all__ = ["main"]
 def main() -> None:
     """Serve until stdin ends; argv: the folder of this worker, the folder of the bases."""
     scratch, bases = Path(sys.argv[1]), Path(sys.argv[2])
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if we are in the background
+    signal.signal(signal.SIGINT, raise_interrupt)
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     for descriptor in (0, 1):

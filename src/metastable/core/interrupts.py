@@ -6,10 +6,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
-__all__ = ["ABANDONED", "answer_interrupts", "interruption", "line_for", "option"]
+__all__ = [
+    "ABANDONED",
+    "answer_interrupts",
+    "interruptible",
+    "interruption",
+    "line_for",
+    "option",
+    "raise_interrupt",
+]
 
 ABANDONED = "abandoned by Ctrl-C"  # threads of this name may still compute when a command ends
 
@@ -41,6 +51,21 @@ def line_for(arguments: Sequence[str]) -> str:
     return f"metastable: {interruption(out)}"
 
 
+def raise_interrupt(number: int, frame: FrameType | None) -> None:
+    """A handler that raises KeyboardInterrupt as Python's own, but never where it would be lost.
+
+    The interpreter swallows exceptions of finalizers and of callbacks of the garbage collector,
+    which JAX has; from those the signal is sent again a moment later.
+    """
+    inner = frame
+    while inner is not None:
+        if inner.f_code.co_name in ("_xla_gc_callback", "__del__"):
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return
+        inner = inner.f_back
+    signal.default_int_handler(number, frame)
+
+
 def answer_interrupts() -> None:
     """Let Ctrl-C end the process at once while a module is being imported.
 
@@ -57,7 +82,31 @@ def answer_interrupts() -> None:
                 os.write(2, f"{line_for(sys.argv[1:])}\n".encode(errors="replace"))
                 os._exit(130)
             inner = inner.f_back
-        signal.default_int_handler(number, frame)
+        raise_interrupt(number, frame)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, answer)
+
+
+def interruptible(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """`call(*arguments, **options)` in a thread that is waited for: Ctrl-C is heard meanwhile.
+
+    Compiling and compiled calls keep Ctrl-C waiting until they end; here it raises
+    KeyboardInterrupt within half a second and leaves the thread, named ABANDONED, behind.
+    """
+    answer: list[Any] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answer.append(call(*arguments, **options))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name=ABANDONED, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.5)
+    if failure:
+        raise failure[0]
+    return answer[0]

@@ -14,6 +14,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.checkpoint import Checkpoint
+from metastable.core.interrupts import interruptible
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
@@ -245,23 +246,22 @@ def train(
     outcome = Outcome("done", f"All {steps} steps were taken.")
     with Bar(title, progress) as bar:
         try:
-            compiled = traced.lower().compile()
+            compiled = interruptible(traced.lower().compile)
             while (step := int(state["step"])) < steps:
                 count = min(every - step % every, steps - step)
                 began = time.perf_counter()
-                moved, inner, losses = jax.block_until_ready(
-                    compiled(
-                        state["parameters"],
-                        state["inner"],
-                        data,
-                        key,
-                        jnp.asarray(step),
-                        jnp.asarray(count),
-                    )
+                moved, inner, losses = interruptible(
+                    lambda *inputs: jax.block_until_ready(compiled(*inputs)),
+                    state["parameters"],
+                    state["inner"],
+                    data,
+                    key,
+                    jnp.asarray(step),
+                    jnp.asarray(count),
                 )
                 spent = time.perf_counter() - began + (state["seconds"][-1:].sum())
                 losses = np.asarray(losses)[:count]
-                loss = float(judge(moved, held_out))
+                loss = interruptible(lambda moved: float(judge(moved, held_out)), moved)
                 if bad := _diverged(state["losses"], losses, loss, step):
                     state["losses"] = np.append(state["losses"], losses)
                     outcome = bad

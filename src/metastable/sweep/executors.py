@@ -6,12 +6,11 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from threading import Thread
 from typing import Any
 
-from metastable.core.interrupts import ABANDONED
+from metastable.core.interrupts import interruptible
 
 __all__ = ["LostScheduler", "cluster", "in_process", "processes"]
 
@@ -27,16 +26,12 @@ class _InProcess(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-
-        def work() -> None:
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:
-                future.set_exception(error)
-
-        Thread(target=work, name=ABANDONED, daemon=True).start()
-        while not future.done():
-            wait([future], 0.5)
+        try:
+            future.set_result(interruptible(fn, *args, **kwargs))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            future.set_exception(error)
         return future
 
 
