@@ -106,7 +106,7 @@ _HOMES = {
     "kinds": "open run",
 }
 __getattr__, __dir__, _names = lazy(
-    "metastable", _HOMES, parts="fields flows learn measures models observe report theory"
+    "metastable", _HOMES, parts="fields flows learn measures models observe register report theory"
 )
 # `open` would hide Python's own in a star import.
 __all__ = ["__version__", *(n for n in _names if n != "open")]  # pyright: ignore[reportUnsupportedDunderAll]

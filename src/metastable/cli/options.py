@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Debug", "Json", "read_setting"]
-
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")
+]
+
+
+def _load(paths: list[Path] | None) -> list[Path] | None:
+    from metastable.core.registry import load_plugin
+
+    for path in paths or ():
+        load_plugin(path)
+    return paths
+
+
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        callback=_load,
+        help="Run a Python file that registers fields, starts, observables or claims.",
+    ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, read_setting
+from metastable.cli.options import Debug, Json, Plugin, read_setting
 
 __all__ = ["compare", "doctor", "predict", "report", "run", "tell_unchecked"]
 
@@ -42,6 +42,7 @@ def run(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the result.")] = None,
+    plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -110,6 +111,7 @@ def predict(
 
 def compare(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -130,6 +132,7 @@ def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder made by run, sweep or audit with --out.")
     ],
+    plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

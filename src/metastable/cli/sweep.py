@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, Plugin
 
 __all__ = ["sweep"]
 
@@ -33,6 +33,7 @@ def sweep(
         bool, typer.Option("--retry-failed", help="Try failed cells again.")
     ] = False,
     as_json: Json = False,
+    plugin: Plugin = None,
     debug: Debug = False,
 ) -> None:
     """Run every cell of a sweep that its store does not have yet.

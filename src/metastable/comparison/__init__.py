@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from metastable.comparison import ending, exit, motion
 from metastable.comparison.case import Case
 from metastable.comparison.citations import cite
@@ -15,7 +17,7 @@ from metastable.measures import Density, Gaussian
 __all__ = ["Comparison", "Prediction", "Verdict", "cite", "compare", "predict"]
 
 # Each claim looks at the case and answers with a row, or with None when it is not about such a run.
-CLAIMS = (
+CLAIMS: list[Callable[[Case], Verdict | None]] = [
     motion.stays_on_sphere,
     motion.follows_field,
     motion.energy_monotone,
@@ -35,23 +37,7 @@ CLAIMS = (
     ending.causal_leader,
     ending.repulsive_minimum,
     ending.nested_hulls,
-)
-
-
-# Statements about continuous depth: discrete layers of step ε differ from them by O(ε).
-CONTINUOUS = {
-    motion.follows_field,
-    motion.energy_monotone,
-    motion.energy_identity,
-    exit.growth,
-    exit.growth_of_each,
-    exit.exit_time,
-    exit.first_clusters,
-    ending.contraction,
-    ending.equiangular_law,
-    ending.pair_merges,
-    ending.nested_hulls,
-}
+]
 
 
 def compare(run: Trajectory) -> Comparison:
@@ -70,7 +56,7 @@ def compare(run: Trajectory) -> Comparison:
     rows = []
     for claim in CLAIMS:
         row = claim(case)
-        if row is not None and case.discrete and claim in CONTINUOUS:
+        if row is not None and case.discrete and getattr(claim, "continuous", False):
             row = not_applicable(row.claim, row.source, "a statement about continuous depth")
         if row is not None:
             rows.append(row)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,12 @@ from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
 
 __all__ = ["Case"]
+
+
+def continuous(claim: Callable[..., Any]) -> Any:
+    """Marks a claim about continuous depth: discrete layers of step ε differ from it by O(ε)."""
+    claim.continuous = True  # pyright: ignore[reportFunctionMemberAccess]
+    return claim
 
 
 class Case:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from metastable.comparison.case import Case
+from metastable.comparison.case import Case, continuous
 from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
 from metastable.fields import Rescaled, SelfAttention
@@ -84,6 +84,7 @@ def plateau_energy(case: Case) -> Verdict | None:
     return judge(claim, source, level, float(case.energies[-1]), absolute=round(allowed, 10))
 
 
+@continuous
 def contraction(case: Case) -> Verdict | None:
     """The last cluster contracts at rate 1 (SA) or e^β (USA)."""
     claim = "rate of contraction to the final point"
@@ -99,6 +100,7 @@ def contraction(case: Case) -> Verdict | None:
     return judge(claim, source, expected, float(slope), relative=0.02)
 
 
+@continuous
 def equiangular_law(case: Case) -> Verdict | None:
     if not case.attractive or case.tokens > case.dim or case.tokens < 2:
         return None
@@ -120,6 +122,7 @@ def equiangular_law(case: Case) -> Verdict | None:
     )
 
 
+@continuous
 def pair_merges(case: Case) -> Verdict | None:
     if not case.attractive or case.tokens != 2:
         return None
@@ -176,6 +179,7 @@ def repulsive_minimum(case: Case) -> Verdict | None:
     )
 
 
+@continuous
 def nested_hulls(case: Case) -> Verdict | None:
     """Pure attention with V = I: the convex hulls of the rescaled tokens shrink."""
     if not isinstance(case.field, Rescaled):

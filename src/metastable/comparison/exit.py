@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from metastable.comparison.case import Case
+from metastable.comparison.case import Case, continuous
 from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
 from metastable.geometry.harmonics import multiplicity
 from metastable.observe import kernel_modes
@@ -23,6 +23,7 @@ EARLY = 0.15
 SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
 
 
+@continuous
 def growth(case: Case) -> Verdict | None:
     claim = "modes grow at the predicted mean rate"
     window = _linear_window(case, claim)
@@ -37,6 +38,7 @@ def growth(case: Case) -> Verdict | None:
     return judge(claim, SOURCE, float(expected), observed, relative=0.15)
 
 
+@continuous
 def growth_of_each(case: Case) -> Verdict | None:
     claim = "amplitudes of all growing modes at the end of the linear phase"
     window = _linear_window(case, claim)
@@ -48,6 +50,7 @@ def growth_of_each(case: Case) -> Verdict | None:
     return judge(claim + ", relative error", SOURCE, 0.0, float(error), absolute=0.3)
 
 
+@continuous
 def exit_time(case: Case) -> Verdict | None:
     """When the modes of one degree have become visible, against linear growth from the start.
 
@@ -78,6 +81,7 @@ def exit_time(case: Case) -> Verdict | None:
     )
 
 
+@continuous
 def first_clusters(case: Case) -> Verdict | None:
     claim, source = "number of first clusters", "linear growth of random amplitudes, derived"
     if not case.attractive or case.dim not in (2, 3) or case.beta == 0:

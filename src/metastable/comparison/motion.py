@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.comparison.case import Case
+from metastable.comparison.case import Case, continuous
 from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
 from metastable.measures import Points
 from metastable.observe import log_potential
@@ -32,6 +32,7 @@ def stays_on_sphere(case: Case) -> Verdict | None:
     return judge("frames lie on the sphere", "definition", 0.0, drift, absolute=1e-12)
 
 
+@continuous
 def follows_field(case: Case) -> Verdict | None:
     """Displacement between frames against Simpson's rule on the stated velocity, for 64 tokens."""
     claim = f"tokens move by the stated field in the {case.run.clock} clock"
@@ -64,6 +65,7 @@ def follows_field(case: Case) -> Verdict | None:
     return judge(claim, source, 0.0, float(np.median(errors)), absolute=0.01)
 
 
+@continuous
 def energy_monotone(case: Case) -> Verdict | None:
     claim = "the energy never falls" if _rising(case) else "the energy never rises"
     source = f"{PAPER}, §3"
@@ -78,6 +80,7 @@ def energy_monotone(case: Case) -> Verdict | None:
     return judge(claim, source, 0.0, worst, absolute=1e-10)
 
 
+@continuous
 def energy_identity(case: Case) -> Verdict | None:
     """E(t+h) − E(t−h) against Simpson's rule on the dissipation, frames all round the run."""
     law = "∫‖v‖²Z dμ" if case.normalized else "∫‖v‖² dμ"

@@ -61,13 +61,19 @@ def trajectory_of(result: Result) -> Trajectory:
 
 def _sentence(facts: dict[str, Any], verdicts: Comparison | None) -> str:
     """Such as "1000 tokens end in 3 clusters at t = 20; theory: 11 agree, 0 disagree"."""
-    who = "A density" if facts["tokens"] is None else f"{facts['tokens']} tokens"
     count = facts["clusters"][-1][1]
-    ends = "end" if facts["tokens"] not in (None, 1) else "ends"
-    told = f"{who} {ends} in {count} cluster{'' if count == 1 else 's'} at t = {facts['reached']:g}"
+    end = f"in {count} cluster{'' if count == 1 else 's'}"
+    if "variances_last" in facts:
+        who, largest = "A Gaussian ends", max(facts["variances_last"])
+        end = f"with variances up to {largest:.3g}"
+    elif facts["tokens"] is None:
+        who = "A density ends"
+    else:
+        who = f"{facts['tokens']} tokens end{'s' if facts['tokens'] == 1 else ''}"
+    sentence = f"{who} {end} at t = {facts['reached']:g}"
     if facts["outcome"] != "done":
-        told += f" ({facts['outcome']})"
+        sentence += f" ({facts['outcome']})"
     if verdicts is None:
-        return f"{told}."
+        return f"{sentence}."
     counts = f"{verdicts.count(AGREE)} agree, {verdicts.count(DISAGREE)} disagree"
-    return f"{told}; theory: {counts}."
+    return f"{sentence}; theory: {counts}."

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy"]
-
 
 def lazy(
     package: str, homes: Mapping[str, str], *, parts: str = "", extra: str = ""
@@ -47,3 +45,19 @@ def lazy(
         return sorted({*home, *parts.split(), *vars(sys.modules[package]).get("__all__", ())})
 
     return look_up, names, sorted(home)
+
+
+def public(names: Mapping[str, Any]) -> list[str]:
+    """The public names of a package that imports them one by one, given its `vars()`."""
+    return sorted(
+        name
+        for name, value in names.items()
+        if getattr(value, "__module__", "").startswith(f"{names['__name__']}.")
+    )
+
+
+def registered(name: str, package: str, homes: Mapping[str, str]) -> Any:
+    """What a package does not hold itself but its registry names; else AttributeError."""
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(import_module(homes[name]), name)

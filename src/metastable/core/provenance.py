@@ -13,6 +13,7 @@ from typing import Any
 
 from metastable import __version__
 from metastable.core.folder import seal
+from metastable.core.registry import PLUGINS
 
 __all__ = ["git_state", "versions", "write_manifest"]
 
@@ -42,6 +43,7 @@ def write_manifest(
         "spec": spec,
         "spec_sha256": digest,
         "versions": versions(),
+        **({"plugins": dict(PLUGINS)} if PLUGINS else {}),
         "device": [str(device) for device in jax.devices()],
         "platform": platform.platform(),
         "command": sys.argv[1:],

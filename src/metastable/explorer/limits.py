@@ -97,9 +97,10 @@ def _check(experiment: Experiment, limits: Limits) -> None:
     measure, flow = experiment.measure, experiment.flow
     if getattr(measure, "file", None) is not None:
         raise Refused("measure.file cannot be used here; got a path: give measure.points instead.")
-    if isinstance(measure, Densities):
+    if isinstance(measure, Densities) or measure.kind == "gaussian":
+        what = "a Gaussian" if measure.kind == "gaussian" else "a density"
         raise Refused(
-            f"measure.kind must place tokens to be watched; got {measure.kind}: run a density with "
+            f"measure.kind must place tokens to be watched; got {measure.kind}: run {what} with "
             "`metastable run`."
         )
     tokens, dim = _sizes(measure)
@@ -133,7 +134,8 @@ def _sizes(measure: Any) -> tuple[int, int]:
         return measure.tokens_per_cap * len(measure.centres), len(measure.centres[0])
     if measure.kind == "von_mises_fisher":
         return measure.tokens, len(measure.centre)
-    return getattr(measure, "tokens", measure.dim + 1), measure.dim
+    dim = getattr(measure, "dim", 2)
+    return getattr(measure, "tokens", dim + 1), dim
 
 
 def _tables(node: Any) -> Iterator[dict[str, Any]]:

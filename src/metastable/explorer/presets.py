@@ -15,18 +15,12 @@ from metastable.spec import fields, measures
 __all__ = ["CHOICES", "presets"]
 
 
-def _kinds(union: Any) -> list[str]:
-    """Names of the forms of a discriminated union."""
-    return [
-        get_args(one.model_fields["kind"].annotation)[0] for one in get_args(get_args(union)[0])
-    ]
-
-
+DENSE = {"gaussian", *(kind for kind in measures.STARTS.kinds if kind.startswith("density"))}
 CHOICES = {
-    "measure": [kind for kind in _kinds(measures.Measure) if not kind.startswith("density")],
-    "field": _kinds(fields.FieldSpec),
+    "measure": [kind for kind in measures.STARTS.kinds if kind not in DENSE],
+    "field": fields.FIELDS.kinds,
     "placement": list(get_args(fields.BlockSpec.model_fields["placement"].annotation)),
-    "stepper": _kinds(flow.Stepper),
+    "stepper": flow.STEPPERS.kinds,
     "matrix": ["identity", "number", "own", *get_args(Draw.model_fields["draw"].annotation)],
     "clock": ["linear", "log"],
 }

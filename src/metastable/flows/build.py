@@ -17,6 +17,7 @@ from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
 from metastable.flows.drive import SPACING, Drive, drive, is_resumable
 from metastable.flows.flow import flow
+from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.solvers.mean_field import mean_field
 from metastable.flows.steppers import (
     Adaptive,
@@ -28,14 +29,15 @@ from metastable.flows.steppers import (
     Resolution,
 )
 from metastable.flows.trajectory import Trajectory
-from metastable.measures import Density, Points
+from metastable.measures import Density, Gaussian
 from metastable.measures.build import build_measure
 from metastable.spec import experiment as spec
-from metastable.spec.experiment import Experiment, Flow
+from metastable.spec.experiment import STEPPERS, Experiment, Flow
 
 __all__ = ["build_start", "drive_experiment", "run_experiment"]
 
 MOST_FRAMES = 100_000
+WRITTEN = {*STEPPERS.kinds}  # the others say for themselves what they move
 SOLVERS = {
     "euler": diffrax.Euler,
     "heun": diffrax.Heun,
@@ -46,7 +48,7 @@ SOLVERS = {
 }
 
 
-def build_start(experiment: Experiment) -> tuple[Points | Density, Field]:
+def build_start(experiment: Experiment) -> tuple[Any, Field]:
     """The measure and the field of a spec, checked against each other and against the flow.
 
     Nothing moves yet, but what can be refused is refused here.
@@ -59,7 +61,13 @@ def build_start(experiment: Experiment) -> tuple[Points | Density, Field]:
     field = build_field(experiment.field, measure.dim)
     if isinstance(measure, Density):
         mean_field(field, measure.basis)  # refuses what cannot move a density
-        _check_density(how)
+        _check_mean_field(how, "a density", "adaptive fixed resolution")
+        return measure, field
+    if isinstance(measure, Gaussian):
+        _check_mean_field(how, "a Gaussian", "adaptive fixed layers")
+        affine_velocity(
+            field, measure.mean, measure.factor, 0.0
+        )  # refuses what does not keep it Gaussian
         return measure, field
     _check_size(how.frames, measure.count, measure)
     if needs_space(field):
@@ -74,7 +82,7 @@ def run_experiment(
     *,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
-    start: tuple[Points | Density, Field] | None = None,
+    start: tuple[Any, Field] | None = None,
 ) -> Trajectory:
     """Run the flow of a spec, from what `build_start` made of it if that is at hand.
 
@@ -99,7 +107,7 @@ def drive_experiment(
 
 
 def _call(
-    experiment: Experiment, start: tuple[Points | Density, Field] | None = None
+    experiment: Experiment, start: tuple[Any, Field] | None = None
 ) -> tuple[Any, Field, float, dict[str, Any]]:
     """The arguments of `flow`."""
     measure, field = start or build_start(experiment)
@@ -124,15 +132,16 @@ def needs_space(field: Field) -> bool:
     )
 
 
-def _check_density(how: Flow) -> None:
-    """Refuse what only tokens have."""
-    if not isinstance(how.stepper, spec.AdaptiveSpec | spec.FixedSpec | spec.ResolutionSpec | None):
+def _check_mean_field(how: Flow, what: str, kinds: str) -> None:
+    """Refuse what only tokens have, for a density or a Gaussian that moves by some steppers."""
+    *others, last = kinds.split()
+    if how.stepper is not None and how.stepper.kind in WRITTEN - {*others, last}:
+        named = ", ".join(f'"{kind}"' for kind in others)
         raise ValueError(
-            'flow.stepper.kind must be "adaptive", "fixed" or "resolution" for a density; got '
-            f'"{how.stepper.kind}".'
+            f'flow.stepper.kind must be {named} or "{last}" for {what}; got "{how.stepper.kind}".'
         )
     if how.sum != "auto" or how.check:
-        raise ValueError("flow.sum and flow.check are for tokens; the measure is a density.")
+        raise ValueError(f"flow.sum and flow.check are for tokens; the measure is {what}.")
 
 
 def _check_tokens(how: Flow, field: Field) -> None:
@@ -192,8 +201,10 @@ def _stepper(described: Any, measure: Any, field: Field) -> Any:
     if isinstance(described, spec.ResolutionSpec):
         words = described.model_dump(exclude={"kind", "stepper"})
         return Resolution(**words, stepper=_stepper(described.stepper, measure, field))
-    return None
+    if described is None:
+        return None
+    return STEPPERS.maker(described)(**described.model_dump(exclude={"kind"}))
 
 
 def _layers(described: spec.LayersSpec) -> Layers:
-    return Layers(described.step, described.residual)
+    return Layers(described.step, described.residual, described.truncated)

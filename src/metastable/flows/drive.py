@@ -178,6 +178,10 @@ def choose_solver(measure: Measure, field: Field, horizon: float, how: Choices) 
     checks.seed(how.seed)
     kind = next(kind for kind in SOLVERS if isinstance(measure, kind))
     solvers, stepper = SOLVERS[kind], how.stepper
+    # A stepper from elsewhere brings what moves each kind of measure.
+    brought = getattr(stepper, "solvers", {}).get(kind)
+    if brought is not None:
+        solvers = {**solvers, type(stepper): brought}
     if stepper is not None:
         *others, last = [f"{one.__name__}(...)" for one in solvers]
         need = f"{', '.join(others)} or {last} for {kind.__name__}"

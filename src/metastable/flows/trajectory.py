@@ -6,7 +6,6 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,7 +15,7 @@ from metastable.core.numerics import is_traced
 from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.flows.mergers import Mergers
-from metastable.measures import Measure
+from metastable.measures import Density, Gaussian, Measure, Points
 
 if TYPE_CHECKING:
     import xarray
@@ -27,7 +26,7 @@ M = TypeVar("M", bound=Measure)
 
 # The descriptions a run may be read back as, and where each lives: nothing else is ever imported
 # by name from a file.
-_HOMES = {"Points": "points", "Density": "density", "Gaussian": "gaussian"}
+_MEASURES = {kind.__name__: kind for kind in (Points, Density, Gaussian)}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -126,8 +125,7 @@ class Trajectory(Generic[M]):
             raise ValueError("times are missing")
         frames: list[Any] = [None] * times.size
         for name in data.attrs["measures"].split():
-            kind = getattr(import_module(f"metastable.measures.{_HOMES[name]}"), name)
-            read = kind.from_variables(data)
+            read = _MEASURES[name].from_variables(data)
             frames = [old if new is None else new for old, new in zip(frames, read, strict=True)]
         if any(frame is None for frame in frames):
             raise ValueError("frames are missing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +11,12 @@ from metastable.measures import starts
 from metastable.measures.density import Density
 from metastable.measures.points import Points
 from metastable.spec import measures as spec
+from metastable.spec.measures import STARTS
 
 __all__ = ["build_measure"]
 
 
-def build_measure(described: spec.Measure) -> Points | Density:
+def build_measure(described: spec.Measure) -> Any:
     """The initial measure a spec describes."""
     if isinstance(described, spec.Tokens):
         return _tokens(described)
@@ -26,7 +28,8 @@ def build_measure(described: spec.Measure) -> Points | Density:
     if isinstance(described, spec.DensityOfTokens):
         points = starts.uniform(described.tokens, described.dim, described.seed)
         return Density.from_points(points, described.degree)
-    return getattr(starts, described.kind)(**arguments)
+    maker = getattr(starts, described.kind, None) or STARTS.maker(described)
+    return maker(**arguments)
 
 
 def _tokens(described: spec.Tokens) -> Points:

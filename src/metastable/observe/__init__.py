@@ -1,86 +1,50 @@
 """What we see: plain functions of a measure, or of a time series read from a run."""
 
-from metastable.observe.attention import attention, attention_entropy, attention_rank
-from metastable.observe.basins import find_equilibria
-from metastable.observe.clusters import Clusters, clusters, gram_rank
-from metastable.observe.continuation import Branch, follow
-from metastable.observe.density import entropy, free_energy, peaks
-from metastable.observe.distances import (
-    sinkhorn,
-    sliced_wasserstein,
-    sobolev_distance,
-    wasserstein,
-)
-from metastable.observe.energy import energy, log_potential, order_parameter
-from metastable.observe.equilibria import Equilibrium, equilibrium
-from metastable.observe.gaussian import bures_wasserstein
-from metastable.observe.geometry import (
-    Hemisphere,
-    Hull,
-    Hyperplanes,
-    hemisphere,
-    hull,
-    hull_contains,
-    hyperplanes,
-    leaders,
-)
-from metastable.observe.kernel import kernel_modes
-from metastable.observe.lyapunov import lyapunov_exponents
-from metastable.observe.modes import amplitudes, modes, power
-from metastable.observe.phases import Phases, Plateau, phases, plateaus
-from metastable.observe.similarity import (
-    Similarity,
-    effective_rank,
-    pairwise_similarity,
-    residual,
-    similarity,
-    singular_values,
-)
+from metastable.core.lazy import public
+from metastable.observe.attention import attention as attention
+from metastable.observe.attention import attention_entropy as attention_entropy
+from metastable.observe.attention import attention_rank as attention_rank
+from metastable.observe.basins import find_equilibria as find_equilibria
+from metastable.observe.clusters import Clusters as Clusters
+from metastable.observe.clusters import clusters as clusters
+from metastable.observe.clusters import gram_rank as gram_rank
+from metastable.observe.continuation import Branch as Branch
+from metastable.observe.continuation import follow as follow
+from metastable.observe.density import entropy as entropy
+from metastable.observe.density import free_energy as free_energy
+from metastable.observe.density import peaks as peaks
+from metastable.observe.distances import sinkhorn as sinkhorn
+from metastable.observe.distances import sliced_wasserstein as sliced_wasserstein
+from metastable.observe.distances import sobolev_distance as sobolev_distance
+from metastable.observe.distances import wasserstein as wasserstein
+from metastable.observe.energy import energy as energy
+from metastable.observe.energy import log_potential as log_potential
+from metastable.observe.energy import order_parameter as order_parameter
+from metastable.observe.equilibria import Equilibrium as Equilibrium
+from metastable.observe.equilibria import equilibrium as equilibrium
+from metastable.observe.gaussian import bures_wasserstein as bures_wasserstein
+from metastable.observe.geometry import Hemisphere as Hemisphere
+from metastable.observe.geometry import Hull as Hull
+from metastable.observe.geometry import Hyperplanes as Hyperplanes
+from metastable.observe.geometry import hemisphere as hemisphere
+from metastable.observe.geometry import hull as hull
+from metastable.observe.geometry import hull_contains as hull_contains
+from metastable.observe.geometry import hyperplanes as hyperplanes
+from metastable.observe.geometry import leaders as leaders
+from metastable.observe.kernel import kernel_modes as kernel_modes
+from metastable.observe.lyapunov import lyapunov_exponents as lyapunov_exponents
+from metastable.observe.modes import amplitudes as amplitudes
+from metastable.observe.modes import modes as modes
+from metastable.observe.modes import power as power
+from metastable.observe.phases import Phases as Phases
+from metastable.observe.phases import Plateau as Plateau
+from metastable.observe.phases import phases as phases
+from metastable.observe.phases import plateaus as plateaus
+from metastable.observe.similarity import Similarity as Similarity
+from metastable.observe.similarity import effective_rank as effective_rank
+from metastable.observe.similarity import pairwise_similarity as pairwise_similarity
+from metastable.observe.similarity import residual as residual
+from metastable.observe.similarity import similarity as similarity
+from metastable.observe.similarity import singular_values as singular_values
 
-__all__ = [
-    "Branch",
-    "Clusters",
-    "Equilibrium",
-    "Hemisphere",
-    "Hull",
-    "Hyperplanes",
-    "Phases",
-    "Plateau",
-    "Similarity",
-    "amplitudes",
-    "attention",
-    "attention_entropy",
-    "attention_rank",
-    "bures_wasserstein",
-    "clusters",
-    "effective_rank",
-    "energy",
-    "entropy",
-    "equilibrium",
-    "find_equilibria",
-    "follow",
-    "free_energy",
-    "gram_rank",
-    "hemisphere",
-    "hull",
-    "hull_contains",
-    "hyperplanes",
-    "kernel_modes",
-    "leaders",
-    "log_potential",
-    "lyapunov_exponents",
-    "modes",
-    "order_parameter",
-    "pairwise_similarity",
-    "peaks",
-    "phases",
-    "plateaus",
-    "power",
-    "residual",
-    "similarity",
-    "singular_values",
-    "sinkhorn",
-    "sliced_wasserstein",
-    "sobolev_distance",
-    "wasserstein",
-]
+__all__ = public(vars())  # pyright: ignore[reportUnsupportedDunderAll]

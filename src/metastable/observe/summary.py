@@ -8,7 +8,7 @@ import numpy as np
 
 from metastable.fields import Field, SelfAttention, Superposition
 from metastable.flows import Trajectory
-from metastable.measures import Density
+from metastable.measures import Density, Gaussian, Points
 from metastable.observe.clusters import clusters
 from metastable.observe.density import entropy, peaks
 from metastable.observe.energy import energy
@@ -32,7 +32,7 @@ def energy_series(run: Trajectory) -> np.ndarray | None:
     For V = QᵀK symmetric it is that field's own energy, with ⟨Vx,y⟩ in the exponent, unscaled.
     """
     attention = attention_of(run.field)
-    if attention is None or not run.frames[0].on_sphere:
+    if attention is None or not getattr(run.frames[0], "on_sphere", False):
         return None
     beta, form = float(attention.beta), energy_form(attention)
     return np.array(
@@ -60,6 +60,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
     whether the energy never fell (V attracts) or never rose (V = −I, repulsion) between frames,
     to 1e−11 of its size; energies are E_β itself, null where e^β overflows.
 
+    A Gaussian has the eigenvalues of its covariance, and the time of its blow-up.
     A run of a density counts the maxima of its potential as clusters, and adds the degree it
     ended with, the entropy of its densities, and the amplitudes of the first harmonics in every
     frame.
@@ -83,7 +84,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
         "message": run.outcome.message,
         "clock": run.clock,
         "reached": float(run.times[-1]),
-        "tokens": None if isinstance(first, Density) else first.count,
+        "tokens": first.count if isinstance(first, Points) else None,
         "dim": first.dim,
         "beta": beta,
         "seed": seed,
@@ -99,6 +100,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
         "stepper": run.statistics.get("stepper"),
         "seconds": run.statistics.get("seconds"),
         **(_of_density(run) if isinstance(first, Density) else {}),
+        **(_of_gaussian(run) if isinstance(first, Gaussian) else {}),
     }
 
 
@@ -115,6 +117,16 @@ def _of_density(run: Trajectory) -> dict[str, Any]:
         "entropy_last": entropy(densities[-1]),
         "times": run.times.tolist(),
         "amplitudes": [amplitudes(frame, HARMONICS).tolist() for frame in run.frames],
+    }
+
+
+def _of_gaussian(run: Trajectory) -> dict[str, Any]:
+    """Eigenvalues of the covariance in the first and the last frame, and the time of a blow-up."""
+    first, last = run.frames[0], run.frames[-1]
+    return {
+        "variances_first": np.asarray(first.eigenvalues).tolist(),
+        "variances_last": np.asarray(last.eigenvalues).tolist(),
+        "blow_up_time": run.statistics.get("blow_up_time"),
     }
 
 

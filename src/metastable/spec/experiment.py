@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
+from metastable.core.registry import Registry
 from metastable.core.spec import Count, Model, Positive, Seed, Several, Spec, fingerprint
 from metastable.spec.fields import Fields, SelfAttentionSpec
 from metastable.spec.measures import Measure, Uniform
@@ -36,6 +37,7 @@ class LayersSpec(Model):
     kind: Literal["layers"]
     step: Positive = 1.0
     residual: bool = True
+    truncated: bool = False
 
 
 class GeodesicSpec(Model):
@@ -72,16 +74,18 @@ class ResolutionSpec(Model):
     stepper: AdaptiveSpec | None = None
 
 
-Stepper = Annotated[
+_Written = (
     AdaptiveSpec
     | FixedSpec
     | LayersSpec
     | GeodesicSpec
     | MergingSpec
     | HardmaxSpec
-    | ResolutionSpec,
-    Field(discriminator="kind"),
-]
+    | ResolutionSpec
+)
+# Further steppers: kind → "module:Class", whose signature is the spec.
+STEPPERS = Registry("stepper", _Written, {})
+Stepper = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STEPPERS.validator]
 
 
 class Flow(Model):

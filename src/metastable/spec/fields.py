@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, SerializeAsAny, Tag
 
+from metastable.core.registry import Registry
 from metastable.core.spec import Model, NonNegative, Operator, Positive, Real, Whole
 
 
@@ -130,7 +131,7 @@ class PiecewiseSpec(Model):
     switches: list[Positive]
 
 
-FieldSpec = Annotated[
+_Written = (
     SelfAttentionSpec
     | L2Spec
     | SinkhornSpec
@@ -143,9 +144,11 @@ FieldSpec = Annotated[
     | BlockSpec
     | GainSpec
     | RescaledSpec
-    | PiecewiseSpec,
-    Field(discriminator="kind"),
-]
+    | PiecewiseSpec
+)
+# Further fields: kind → "module:Class", whose signature is the spec.
+FIELDS = Registry("field", _Written, {})
+FieldSpec = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), FIELDS.validator]
 
 
 Fields = Annotated[

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
+from metastable.core.registry import Registry
 from metastable.core.spec import (
     LARGEST,
     Count,
@@ -122,7 +123,7 @@ class DensityOfTokens(Model):
 
 Densities = (DensityMode, DensityVonMisesFisher, DensityOfTokens)
 
-Measure = Annotated[
+_Written = (
     Uniform
     | Orthogonal
     | VonMisesFisher
@@ -134,6 +135,8 @@ Measure = Annotated[
     | Tokens
     | DensityMode
     | DensityVonMisesFisher
-    | DensityOfTokens,
-    Field(discriminator="kind"),
-]
+    | DensityOfTokens
+)
+# Further starts: kind → "module:function", whose signature is the spec.
+STARTS = Registry("start", _Written, {"gaussian": "metastable.measures.gaussian:gaussian_start"})
+Measure = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STARTS.validator]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from metastable.core.interrupts import interruptible
+from metastable.core.registry import PLUGINS, load_plugin
 
 __all__ = ["LostScheduler", "cluster", "in_process", "processes"]
 
@@ -44,7 +45,7 @@ def in_process() -> Iterator[Executor]:
 def processes(count: int) -> Iterator[Executor]:
     """Fresh processes: JAX does not survive a fork."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(list(PLUGINS),))
     try:
         yield pool
     except BaseException:
@@ -55,14 +56,18 @@ def processes(count: int) -> Iterator[Executor]:
     pool.shutdown()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; only the main one decides what it means."""
+def _begin(plugins: list[str]) -> None:
+    """Know what the main process knows, and leave Ctrl-C, which reaches all, to that one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for path in plugins:
+        load_plugin(path)
 
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
     """The workers behind a dask scheduler, which need this package and nothing of our disk."""
+    if PLUGINS:
+        raise ValueError("--scheduler cannot send --plugin to its workers: use --workers instead.")
     try:
         from distributed import Client
     except ImportError:

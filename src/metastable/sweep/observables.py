@@ -6,12 +6,15 @@ to ensembles, where thousands of starts move at once (`metastable.flows.ensemble
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from metastable import observe
 from metastable.core.numerics import jnp
 from metastable.flows import Trajectory
 from metastable.observe import (
@@ -26,6 +29,7 @@ from metastable.observe.summary import attention_of, energy_series
 
 __all__ = ["OBSERVABLES", "Observable", "observables_named"]
 
+NUMBERS = ("float", "int", 'Float[Array, ""]')  # annotations of functions that give a number
 DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for
 LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
@@ -45,16 +49,49 @@ class Observable:
     read: Callable[[Trajectory], Any]
     per_time: bool = False
     ensemble: Callable[[Any, Any], Any] | None = None
+    source: Any = None  # the function of a user
 
 
 def observables_named(names: Any) -> tuple[Observable, ...]:
     """Observables by name; an unknown name is refused with the list of those there are."""
-    unknown = [name for name in names if name not in OBSERVABLES]
+    known = OBSERVABLES | {name: one for name, one in _public().items() if name not in OBSERVABLES}
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(
-            f"observables must be among {', '.join(OBSERVABLES)}; got {unknown[0]!r}: choose one."
+            f"observables must be among {', '.join(known)}; got {unknown[0]!r}: choose one."
         )
-    return tuple(OBSERVABLES[name] for name in names)
+    return tuple(known[name] for name in names)
+
+
+def register_observable(
+    function: Callable[..., Any], name: str = "", about: str = "", of: str = "frame"
+) -> Any:
+    """Let sweeps know a function of a measure (`of="frame"`) or of a trajectory (`of="run"`)."""
+    name = name or function.__name__
+    if of not in ("frame", "run"):
+        raise ValueError(f'of must be "frame" or "run"; got {of!r}.')
+    if name in OBSERVABLES and OBSERVABLES[name].source is not function:
+        raise ValueError(f"{name!r} is already an observable: choose another name.")
+    about = about or (function.__doc__ or name).strip().split("\n")[0].rstrip(".")
+    read = _each(function) if of == "frame" else function
+    OBSERVABLES[name] = Observable(name, about, read, of == "frame", source=function)
+    return function
+
+
+@cache
+def _public() -> dict[str, Observable]:
+    """The functions of `metastable.observe` that take a measure alone and give a number."""
+    found = {}
+    for name in observe.__all__:
+        function = getattr(observe, name)
+        if not inspect.isfunction(function):
+            continue
+        signature = inspect.signature(function)
+        needed = [p for p in signature.parameters.values() if p.default is p.empty]
+        if len(needed) == 1 and signature.return_annotation in NUMBERS:
+            about = (function.__doc__ or name).strip().split("\n")[0].rstrip(".")
+            found[name] = Observable(name, about, _each(function), True)
+    return found
 
 
 def _each(function: Callable[[Any], Any]) -> Callable[[Trajectory], np.ndarray]:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed, Spec
 from metastable.core.toml import to_toml
@@ -88,6 +88,16 @@ Axis = Annotated[
 ]
 
 
+def _named(observable: Any) -> Any:
+    """The name of an observable; a function of a measure is registered under its own."""
+    if not callable(observable):
+        return observable
+    from metastable.sweep.observables import register_observable
+
+    register_observable(observable)
+    return observable.__name__
+
+
 class Sweep(Spec):
     """Many runs of one experiment: every combination of the axes, `repetitions` times.
 
@@ -110,7 +120,7 @@ class Sweep(Spec):
     samples: Count = 1
     same_starts: bool = False
     seed: Seed = 0
-    observables: tuple[str, ...] = Field(min_length=1)
+    observables: tuple[Annotated[str, BeforeValidator(_named)], ...] = Field(min_length=1)
     base: dict[str, Any] = Field(default_factory=dict)
     budget: Budget = Budget()
 

@@ -72,15 +72,15 @@ class Solver(ABC):
     @property
     def identity(self) -> Any:
         """A tree of all that decides the numbers, for the fingerprint of a checkpoint."""
-        raise NotImplementedError
+        return None
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs to go on, as a tree of arrays."""
-        raise NotImplementedError
+        return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Stand where `state` was taken."""
-        raise NotImplementedError
+        raise ValueError(f"{type(self).__name__} cannot be restored.")
 
     def traced(self) -> Trajectory:
         raise ValueError(
