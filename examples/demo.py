@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import metastable as ms
+from metastable.flows.spec import Experiment
 from metastable.report.pages.run import write_runs
-from metastable.spec.experiment import Experiment
 
 # Parameters
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/demo")

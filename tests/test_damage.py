@@ -18,7 +18,7 @@ from metastable.core.checkpoint import Checkpoint
 from metastable.core.folder import MANIFEST, claimed, open_folder, seal
 from metastable.core.lock import LOCK, Lock
 from metastable.core.provenance import write_manifest
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 from tests.fuzz.damages import KINDS, RUN, call, damage, files_of, make_audit, make_learn, make_run
 
 

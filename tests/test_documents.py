@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import metastable.core.spec
-import metastable.spec.fields
-import metastable.spec.measures
+import metastable.fields.spec
+import metastable.measures.spec
+from metastable.flows import spec as spec
 from metastable.flows.build import build_start
-from metastable.spec import experiment as spec
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 ROOT = Path(__file__).parents[1]
 SPEC = (ROOT / "docs" / "spec.md").read_text()
@@ -38,7 +38,7 @@ def test_every_documented_spec_builds(block, tmp_path):
 
 def test_every_kind_and_key_is_documented():
     values = metastable.core.spec
-    modules = (spec, metastable.spec.fields, metastable.spec.measures, values)
+    modules = (spec, metastable.fields.spec, metastable.measures.spec, values)
     named = {m for module in modules for m in vars(module).values() if isinstance(m, type)}
     models = [m for m in named if issubclass(m, values.Model) and m is not values.Spec]
     assert len(BLOCKS) >= 7 and len(models) > 30

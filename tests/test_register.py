@@ -10,9 +10,9 @@ import metastable as ms
 from metastable.core.registry import Registry, load_plugin
 from metastable.core.result import ROOT
 from metastable.core.spec import Count
-from metastable.spec.experiment import Experiment
-from metastable.spec.fields import FIELDS
-from metastable.spec.measures import STARTS
+from metastable.fields.spec import FIELDS
+from metastable.flows.spec import Experiment
+from metastable.measures.spec import STARTS
 from metastable.sweep.spec import Sweep
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -36,9 +36,9 @@ def test_a_spec_names_what_a_plugin_brought(plugin, tmp_path):
 
 
 def test_its_parameters_are_checked_as_those_of_any_spec(plugin):
-    with pytest.raises(ValueError, match="field.strength must be greater than 0; got -1"):
+    with pytest.raises(ValueError, match=r"field.strength must be greater than 0; got -1"):
         Experiment.load(EXAMPLES / "plugin.toml", {"field.strength": -1})
-    with pytest.raises(ValueError, match="unknown key field.stiffness"):
+    with pytest.raises(ValueError, match=r"unknown key field.stiffness"):
         Experiment.load(EXAMPLES / "plugin.toml", {"field.stiffness": 1})
     experiment = Experiment.load(EXAMPLES / "plugin.toml")
     assert Experiment.from_tree(json.loads(experiment.model_dump_json())) == experiment
@@ -70,7 +70,7 @@ def test_sweeps_know_observables_of_a_plugin_of_the_library_and_functions(plugin
 
 
 def test_without_its_plugin_a_kind_is_unknown():
-    with pytest.raises(ValueError, match="field.kind must be one of .*; got 'sprung'"):
+    with pytest.raises(ValueError, match=r"field.kind must be one of .*; got 'sprung'"):
         Experiment.from_tree({"field": {"kind": "sprung"}})
     assert "self_attention" in FIELDS.kinds and "gaussian" in STARTS.kinds
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from metastable import kinds
 from metastable.audit.spec import AuditConfig
 from metastable.core.toml import read_toml, to_toml
+from metastable.flows.spec import Experiment
 from metastable.learn.spec import Classification
-from metastable.spec.experiment import Experiment
 from metastable.sweep.spec import Sweep
 
 LOADERS = {

@@ -50,7 +50,7 @@ def _study(spec: str, function: str) -> Kind:
 
 KINDS = {
     "flow": Kind(
-        "metastable.spec.experiment:Experiment",
+        "metastable.flows.spec:Experiment",
         "metastable.comparison.run:prepare",
         "metastable.report.pages.run:write_run",
     ),

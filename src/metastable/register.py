@@ -16,21 +16,21 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 
 def field(kind: str) -> Callable[[Made], Made]:
     """A class of fields whose constructor is the spec: `field.kind = kind`, then its parameters."""
-    from metastable.spec.fields import FIELDS
+    from metastable.fields.spec import FIELDS
 
     return FIELDS.register(kind)
 
 
 def start(kind: str) -> Callable[[Made], Made]:
     """A function that gives a measure, and whose signature is the spec."""
-    from metastable.spec.measures import STARTS
+    from metastable.measures.spec import STARTS
 
     return STARTS.register(kind)
 
 
 def stepper(kind: str) -> Callable[[Made], Made]:
     """A stepper whose constructor is the spec; its `solvers` say what moves each measure."""
-    from metastable.spec.experiment import STEPPERS
+    from metastable.flows.spec import STEPPERS
 
     return STEPPERS.register(kind)
 

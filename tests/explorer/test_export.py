@@ -10,7 +10,7 @@ from metastable.explorer.export import to_python
 from metastable.explorer.limits import Limits, read_experiment
 from metastable.explorer.presets import presets
 from metastable.flows import build
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 FLOW = {"horizon": 1.0, "frames": 3}
 START = {"tokens": 12, "dim": 2, "seed": 4}

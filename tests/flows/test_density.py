@@ -165,7 +165,7 @@ def test_step_limit_and_refusals():
 def test_a_density_from_toml(tmp_path, capsys, monkeypatch):
     from metastable import kinds
     from metastable.comparison.run import trajectory_of
-    from metastable.spec.experiment import Experiment
+    from metastable.flows.spec import Experiment
 
     spec = tmp_path / "density.toml"
     spec.write_text(

@@ -9,8 +9,8 @@ import pytest
 
 from metastable import kinds
 from metastable.audit.spec import AuditConfig
+from metastable.flows.spec import Experiment
 from metastable.reproduce.catalogue import catalogue
-from metastable.spec.experiment import Experiment
 from metastable.sweep.spec import Sweep
 from tests.fuzz.fuzz import cases, run_cases
 from tests.fuzz.fuzz_case import Case, reproducer

@@ -5,8 +5,8 @@ import pytest
 
 from metastable import kinds
 from metastable.core.verdict import Comparison, Verdict
+from metastable.flows.spec import Experiment
 from metastable.report.pages.run import write_run, write_runs
-from metastable.spec.experiment import Experiment
 from tests.report.test_page import Reader
 
 NAMES = ["angles", "clusters", "energy", "rank", "similarity"]

@@ -52,7 +52,7 @@ def run(
     on a folder whose run was cut short goes on where it stopped.
     """
     from metastable import kinds
-    from metastable.spec.experiment import Experiment
+    from metastable.flows.spec import Experiment
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,

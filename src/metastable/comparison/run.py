@@ -11,8 +11,8 @@ from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.fields.build import build_field
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, run_experiment
+from metastable.flows.spec import Experiment
 from metastable.observe.summary import summarize
-from metastable.spec.experiment import Experiment
 
 __all__ = ["prepare", "result_of", "trajectory_of"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
 def lazy(
-    package: str, homes: Mapping[str, str], *, parts: str = "", extra: str = ""
+    package: str, homes: Mapping[str, str], *, parts: str = "", extra: str = "", owner: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and the sorted public names for a package's `__init__`.
 
@@ -21,6 +23,7 @@ def lazy(
     ['save_figure', 'write_film']
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
+    package, prefix = owner or package, f"{package}." if package else ""
 
     def look_up(name: str) -> Any:
         if name in parts.split():
@@ -28,7 +31,7 @@ def lazy(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{home[name]}")
+            module = import_module(prefix + home[name])
         except ModuleNotFoundError as error:
             if not extra or (error.name or "").startswith("metastable"):
                 raise
@@ -56,8 +59,29 @@ def public(names: Mapping[str, Any]) -> list[str]:
     )
 
 
-def registered(name: str, package: str, homes: Mapping[str, str]) -> Any:
-    """What a package does not hold itself but its registry names; else AttributeError."""
-    if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    return getattr(import_module(homes[name]), name)
+def attach(
+    package: str, file: str, *, registry: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """As `lazy`, with the names that `__init__.pyi` beside `file` lists, a line each.
+
+    `registry`: the index of kinds in the package's `spec` whose classes are attributes as well.
+    """
+    lines = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes: dict[str, str] = {}
+    for module, name in re.findall(r"^from (\S+\.\S+) import (\w+) as \2$", lines, re.M):
+        homes[module] = f"{homes.get(module, '')} {name}"
+    parts = re.findall(rf"^from {package} import (\w+) as \1$", lines, re.M)
+    look_up, names, listed = lazy("", homes, parts=" ".join(parts), owner=package)
+
+    def look_further(name: str) -> Any:
+        try:
+            return look_up(name)
+        except AttributeError:
+            if not registry or name.startswith("_"):
+                raise
+            indexed = getattr(import_module(f"{package}.spec"), registry).homes
+            if name not in indexed:
+                raise
+            return getattr(import_module(indexed[name]), name)
+
+    return look_further if registry else look_up, names, listed

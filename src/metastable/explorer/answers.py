@@ -16,7 +16,7 @@ from metastable.explorer.scene import Scene
 from metastable.explorer.standalone import standalone_page
 from metastable.explorer.theory import predict_experiment
 from metastable.fields.sums import Dense
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["answer"]
 

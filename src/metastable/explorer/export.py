@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["to_python"]
 
@@ -23,7 +23,7 @@ def to_python(experiment: Experiment) -> str:
         return (
             "import metastable as ms\n"
             "from metastable.flows.build import run_experiment\n"
-            "from metastable.spec.experiment import Experiment\n\n"
+            "from metastable.flows.spec import Experiment\n\n"
             f"experiment = Experiment.model_validate({_literal(tree)})\n"
             "run = run_experiment(experiment)\n"
             "print(run)\nms.compare(run).print()\n"

@@ -64,8 +64,8 @@ class Folder:
         from metastable.comparison.run import TRAJECTORY, trajectory_of
         from metastable.explorer.recording import record_layers, record_run
         from metastable.flows import Trajectory
+        from metastable.flows.spec import Experiment
         from metastable.measures import Points
-        from metastable.spec.experiment import Experiment
 
         path = self.inside(name)
         kind = _kind(path)

@@ -14,7 +14,7 @@ from metastable.core.folder import SPEC
 from metastable.core.result import write_result
 from metastable.fields.build import build_field
 from metastable.flows import Trajectory
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["complete", "store", "verdicts"]
 

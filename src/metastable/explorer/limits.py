@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from metastable.core.errors import one_line
 from metastable.core.toml import to_toml
-from metastable.spec.experiment import Experiment
-from metastable.spec.measures import Densities
+from metastable.flows.spec import Experiment
+from metastable.measures.spec import Densities
 
 __all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from metastable.flows.build import drive_experiment
-from metastable.flows.drive import SPACING, Drive
-from metastable.spec.experiment import Experiment
+from metastable.flows.driving import SPACING, Drive
+from metastable.flows.spec import Experiment
 
 __all__ = ["live", "log_frames"]
 

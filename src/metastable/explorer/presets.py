@@ -9,8 +9,9 @@ from typing import Any, get_args
 
 from metastable.core.spec import Draw
 from metastable.explorer.limits import Limits, read_experiment
-from metastable.spec import experiment as flow
-from metastable.spec import fields, measures
+from metastable.fields import spec as fields
+from metastable.flows import spec as flow
+from metastable.measures import spec as measures
 
 __all__ = ["CHOICES", "presets"]
 

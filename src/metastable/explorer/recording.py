@@ -15,8 +15,8 @@ from metastable.explorer.theory import DEGREES, predict_experiment, view_of
 from metastable.fields.sums import choose_sum
 from metastable.flows import Frame, Trajectory
 from metastable.flows.build import build_start
+from metastable.flows.spec import Experiment
 from metastable.measures import Points
-from metastable.spec.experiment import Experiment
 
 __all__ = ["first_frame", "record_layers", "record_run"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from metastable.comparison.prediction import Prediction, predict
 from metastable.flows.build import build_start
+from metastable.flows.spec import Experiment
 from metastable.measures import Points
-from metastable.spec.experiment import Experiment
 from metastable.theory.spectrum import exit_time
 
 __all__ = ["DEGREES", "predict_experiment", "view_of"]

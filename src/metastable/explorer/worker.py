@@ -29,7 +29,7 @@ from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
 from metastable.explorer.theory import DEGREES, predict_experiment, view_of
 from metastable.fields.sums import Dense
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = ["main"]
 

@@ -9,7 +9,7 @@ from metastable import fields
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.core.spec import Draw, Model
-from metastable.spec.fields import FIELDS
+from metastable.fields.spec import FIELDS
 
 _ACTIVATIONS = {
     "relu": jax.nn.relu,

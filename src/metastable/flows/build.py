@@ -15,10 +15,11 @@ from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
-from metastable.flows.drive import SPACING, Drive, drive, is_resumable
-from metastable.flows.flow import flow
+from metastable.flows import spec as spec
+from metastable.flows.driving import SPACING, Drive, drive, flow, is_resumable
 from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.solvers.mean_field import mean_field
+from metastable.flows.spec import STEPPERS, Experiment, Flow
 from metastable.flows.steppers import (
     Adaptive,
     Fixed,
@@ -31,8 +32,6 @@ from metastable.flows.steppers import (
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.measures.build import build_measure
-from metastable.spec import experiment as spec
-from metastable.spec.experiment import STEPPERS, Experiment, Flow
 
 __all__ = ["build_start", "drive_experiment", "run_experiment"]
 

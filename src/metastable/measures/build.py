@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from metastable.measures import starts
+from metastable.core.spec import Real, Rows
+from metastable.measures import spec, starts
 from metastable.measures.density import Density
+from metastable.measures.gaussian import Gaussian
 from metastable.measures.points import Points
-from metastable.spec import measures as spec
-from metastable.spec.measures import STARTS
-
-__all__ = ["build_measure"]
+from metastable.measures.spec import STARTS
 
 
 def build_measure(described: spec.Measure) -> Any:
@@ -56,3 +55,8 @@ def _tokens(described: spec.Tokens) -> Points:
         placed = starts.positional(points)
         return Points(placed.points, described.weights, placed.times)
     return starts.from_array(points, described.weights, described.times)
+
+
+def gaussian_start(mean: list[Real], cov: Real | Rows = 1.0) -> Gaussian:
+    """N(mean, cov), as a start in a spec; a number σ² stands for σ²I."""
+    return Gaussian(np.asarray(mean, float), cov if isinstance(cov, float) else np.asarray(cov))

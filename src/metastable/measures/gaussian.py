@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import is_traced, jnp
-from metastable.core.spec import Real, Rows
 from metastable.measures.measure import Measure, Variables
 from metastable.measures.points import Points
 
@@ -158,8 +157,3 @@ def _factor(cov: np.ndarray) -> Array:
             "layer or a rounded table may have lost it."
         )
     return jnp.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def gaussian_start(mean: list[Real], cov: Real | Rows = 1.0) -> Gaussian:
-    """N(mean, cov), as a start in a spec; a number σ² stands for σ²I."""
-    return Gaussian(np.asarray(mean, float), cov if isinstance(cov, float) else np.asarray(cov))

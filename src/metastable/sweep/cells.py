@@ -15,13 +15,13 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.sums import Dense
 from metastable.flows.build import build_start, run_experiment
+from metastable.flows.driving import flow
 from metastable.flows.ensemble import choose_form, sample_ensemble
-from metastable.flows.flow import flow
+from metastable.flows.spec import AdaptiveSpec, Experiment
 from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
-from metastable.spec.experiment import AdaptiveSpec, Experiment
-from metastable.spec.measures import Uniform
+from metastable.measures.spec import Uniform
 from metastable.sweep.plan import Cell, Index, Recipe
 from metastable.sweep.spec import experiment_with
 

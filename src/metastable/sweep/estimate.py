@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from metastable.fields.build import build_field
+from metastable.fields.spec import NoiseSpec
 from metastable.fields.sums import choose_sum
 from metastable.fields.sums.costs import dense_cost
 from metastable.flows.build import build_start
 from metastable.flows.ensemble import STEP, Gram
+from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec
 from metastable.measures import Points
-from metastable.spec.experiment import Experiment, HardmaxSpec, LayersSpec
-from metastable.spec.fields import NoiseSpec
 from metastable.sweep.cells import BATCH, moves_together
 from metastable.sweep.plan import Plan, along
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from metastable.flows.build import build_start
-from metastable.spec.experiment import Experiment, HardmaxSpec, LayersSpec, MergingSpec
+from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
 from metastable.sweep.observables import Observable, observables_named
 from metastable.sweep.spec import Sweep, canonical, experiment_with
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, mod
 
 from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed, Spec
 from metastable.core.toml import to_toml
-from metastable.spec.experiment import Experiment
+from metastable.flows.spec import Experiment
 
 __all__ = [
     "Budget",

@@ -138,5 +138,5 @@ _Written = (
     | DensityOfTokens
 )
 # Further starts: kind → "module:function", whose signature is the spec.
-STARTS = Registry("start", _Written, {"gaussian": "metastable.measures.gaussian:gaussian_start"})
+STARTS = Registry("start", _Written, {"gaussian": "metastable.measures.build:gaussian_start"})
 Measure = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STARTS.validator]

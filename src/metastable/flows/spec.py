@@ -10,8 +10,8 @@ from pydantic import Field, SerializeAsAny, model_validator
 
 from metastable.core.registry import Registry
 from metastable.core.spec import Count, Model, Positive, Seed, Several, Spec, fingerprint
-from metastable.spec.fields import Fields, SelfAttentionSpec
-from metastable.spec.measures import Measure, Uniform
+from metastable.fields.spec import Fields, SelfAttentionSpec
+from metastable.measures.spec import Measure, Uniform
 
 __all__ = ["Experiment", "Flow"]
 

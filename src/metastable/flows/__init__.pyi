@@ -1,0 +1,14 @@
+from metastable.core.outcome import Outcome as Outcome
+from metastable.flows.driving import drive as drive
+from metastable.flows.driving import flow as flow
+from metastable.flows.solvers.characteristics import density_velocity as density_velocity
+from metastable.flows.solvers.characteristics import push as push
+from metastable.flows.solvers.frames import Frame as Frame
+from metastable.flows.steppers import Adaptive as Adaptive
+from metastable.flows.steppers import Fixed as Fixed
+from metastable.flows.steppers import Geodesic as Geodesic
+from metastable.flows.steppers import Hardmax as Hardmax
+from metastable.flows.steppers import Layers as Layers
+from metastable.flows.steppers import Merging as Merging
+from metastable.flows.steppers import Resolution as Resolution
+from metastable.flows.trajectory import Trajectory as Trajectory
