@@ -53,21 +53,76 @@ def observables():
                 yield name, function, needed[1:]
 
 
-@pytest.mark.parametrize("sort", FIRST)
-def test_every_observable_answers_or_refuses(sort):
+def ask_all(sort, measure, other):
+    """Every observable of a measure: answered, or refused with our sentence."""
     for name, function, needed in observables():
-        more = [SECOND[sort] if key == "other" else FILL[key] for key in needed]
+        more = [other if key == "other" else FILL[key] for key in needed]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if name in REFUSED[sort]:
                 with pytest.raises(ValueError, match=rf"{name} is defined for .*; got {sort}: "):
-                    function(FIRST[sort], *more)
+                    function(measure, *more)
             elif name == "free_energy":
                 with pytest.raises(ValueError, match="field must be"):
-                    function(FIRST[sort], *more)
+                    function(measure, *more)
             else:
-                function(FIRST[sort], *more)
-    assert not REFUSED[sort] & set(ANSWERED)
+                function(measure, *more)
+
+
+# stepper → the measures it moves, and a field for it; the others are refused.
+STEPPERS = {
+    "default": (None, "Points Density Gaussian"),
+    "Adaptive": (ms.Adaptive(), "Points Density Gaussian"),
+    "Fixed": (ms.Fixed(0.01), "Points Density Gaussian"),
+    "Layers": (ms.Layers(0.25), "Points Gaussian"),
+    "Geodesic": (ms.Geodesic(), "Points"),
+    "Merging": (ms.Merging(), "Points"),
+    "Hardmax": (ms.Hardmax(), "Points"),
+    "Resolution": (ms.Resolution(), "Density"),
+}
+
+
+@pytest.mark.parametrize("sort", FIRST)
+@pytest.mark.parametrize("named", STEPPERS)
+def test_observables_measures_and_steppers(sort, named):
+    """The whole product: a run, then everything that can be asked of its end and of itself."""
+    stepper, moved = STEPPERS[named]
+    field = ms.SelfAttention(2.0, value=-1 if sort == "Gaussian" else None)
+    if named == "Geodesic":
+        field = field + ms.Noise(50.0)
+    horizon = np.inf if named == "Hardmax" else 0.5
+    call = lambda: ms.flow(FIRST[sort], field, horizon, stepper=stepper, frames=3)
+    if sort not in moved.split():
+        with pytest.raises(ValueError, match=rf"stepper must be .* for {sort}; got"):
+            call()
+        return
+    run = call()
+    assert run.outcome.name == "done" and type(run.frames[-1]).__name__ == sort
+    if named not in ("Merging", "Hardmax"):  # two tokens may have become one
+        ask_all(sort, run.frames[-1], SECOND[sort])
+    else:
+        ms.clusters(run.frames[-1]), ms.similarity(run.frames[-1]), ms.energy(run.frames[-1], 2.0)
+    verdicts = ms.compare(run)
+    assert verdicts.agrees and verdicts.rows
+    assert "@" in ms.cite(run) and ms.report.figures_of(run)
+    assert ms.predict(field, FIRST[sort]).dim == 2
+
+
+def test_what_must_answer_is_refused_by_none():
+    for refused in REFUSED.values():
+        assert not refused & set(ANSWERED)
+
+
+def test_a_gaussian_is_predicted_by_its_pole():
+    # Σ(t) = (Σ_0⁻¹ − 2βt)⁻¹ under V = I: infinite at t = 1/(2β λ_max(Σ_0)) (arXiv:2501.18322)
+    start = Gaussian([0.0, 1.0], np.diag([0.5, 2.0]))
+    found = ms.predict(ms.SelfAttention(0.7), start)
+    assert found.blow_up_time == pytest.approx(1 / (2 * 0.7 * 2.0), rel=1e-12)
+    assert ms.predict(ms.SelfAttention(0.7, value=3.0), start).blow_up_time == pytest.approx(
+        found.blow_up_time / 3, rel=1e-12
+    )
+    none = ms.predict(ms.SelfAttention(0.7, value=-1), start)
+    assert none.blow_up_time is None and "bounded" in none.reasons["blow_up_time"]
 
 
 @pytest.mark.parametrize("beta", [-0.7, 0.4, 1.5])

@@ -12,8 +12,9 @@ from metastable.comparison.linear import UNKNOWN, linear_growth, scales
 from metastable.core import checks
 from metastable.fields import Field, Noise, SelfAttention
 from metastable.fields.noise import diffusion
+from metastable.measures import Gaussian, Measure
 from metastable.observe.summary import attention_of
-from metastable.theory import counts, noise, regimes, ring, spectrum
+from metastable.theory import counts, gaussian, noise, regimes, ring, spectrum
 
 __all__ = ["Prediction", "matrices_of", "predict"]
 
@@ -28,6 +29,7 @@ LABELS = {
     "transition": "order of that transition",
     "single_cluster_theorem": "one cluster in the end",
 }
+OF_GAUSSIANS = {"blow_up_time": "time of the blow-up"}
 MOST_TOKENS, HIGHEST_DIM, LEAST_KAPPA = 10**18, 10**6, 1e-300
 # Random starts behind the distribution of first clusters, half a second of work at most.
 SAMPLES = {2: 1000, 3: 500}
@@ -53,6 +55,7 @@ class Prediction:
     - `plateau_lifetime`: e-folding time of the ring of `dominant_mode` equal clusters (circle).
     - `log_max_rate`, `log_exit_time`, `log_critical_noise`, `log_plateau_lifetime`: natural
       logarithms, also where the number itself over- or underflows and is None.
+    - `blow_up_time`: when the covariance of a Gaussian becomes infinite.
     - `reasons`: for each of the shown quantities that is None, why.
     """
 
@@ -77,6 +80,8 @@ class Prediction:
     log_critical_noise: float | None = None
     log_plateau_lifetime: float | None = None
     rates_near_dominant: dict[int, float | None] | None = None
+    blow_up_time: float | None = None
+    of_gaussian: bool = False
     reasons: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +89,8 @@ class Prediction:
 
     def to_table(self) -> dict[str, str]:
         """What is known, by a name for people, as text; a dash has its reason beside it."""
-        table = {label: self._text(key) for key, label in LABELS.items()}
+        labels = OF_GAUSSIANS if self.of_gaussian else LABELS
+        table = {label: self._text(key) for key, label in labels.items()}
         if self.rates:
             shown = [f"λ_{k + 1} {_brief(r)}" for k, r in enumerate(self.rates[:8])]
             known = any(rate is not None for rate in self.rates[:8])
@@ -124,13 +130,16 @@ def _brief(value: Any) -> str:
 
 def predict(
     field: Field,
-    dim: int,
+    dim: int | Measure,
     tokens: int | None = None,
     *,
     samples: int | None = None,
     seed: int = 0,
 ) -> Prediction:
     """What theory says of `field` on S^{dim−1}, from the uniform measure on.
+
+    A start in place of `dim` gives its dimension and number of tokens; of a Gaussian in R^d theory
+    knows the time of its blow-up.
 
     Linear stability holds for isotropic fields (multiples of the identity, multi-head sums of
     them, any potential of the inner product) with or without noise; the count distribution for a
@@ -145,6 +154,10 @@ def predict(
     >>> ms.predict(ms.SelfAttention(beta=5.0), dim=2).dominant_mode
     3
     """
+    if isinstance(dim, Gaussian):
+        return _of_gaussian(field, dim)
+    if isinstance(dim, Measure):
+        dim, tokens = dim.dim, getattr(dim, "count", tokens)
     _require("dim", dim, 2, HIGHEST_DIM)
     if tokens is not None:
         _require("tokens", tokens, 1, MOST_TOKENS)
@@ -187,6 +200,38 @@ def predict(
         **known,
     )
     return dataclasses.replace(result, reasons=_reasons_of(result, reasons))
+
+
+def _of_gaussian(field: Field, start: Gaussian) -> Prediction:
+    """The blow-up time of one softmax head with V = vI; everything else is about the sphere."""
+    head, time, why = attention_of(field), None, "known for one softmax head with V = vI"
+    alone = head is not None and field is head and head.normalized and not head.position
+    if alone and head is not None and (head.value is None or head.value.ndim == 0):
+        value = 1.0 if head.value is None else float(head.value)
+        full = {name: m for name, m in matrices_of(head, start.dim).items() if name != "value"}
+        query, key = (np.eye(start.dim) if m is None else m for m in full.values())
+        form = math.copysign(float(head.beta), value) * key.T @ query
+        time = gaussian.blow_up_time(np.asarray(start.cov), form) / abs(value) if value else None
+        if time is None or math.isinf(time):
+            time, why = None, "there is none: the covariance stays bounded"
+    result = Prediction(
+        dim=start.dim,
+        beta=None if head is None else float(head.beta),
+        clock=field.clock or "none",
+        tokens=None,
+        noise=None,
+        rates=None,
+        dominant_mode=None,
+        max_rate=None,
+        log_max_rate=None,
+        exit_time=None,
+        single_cluster_theorem=None,
+        blow_up_time=time,
+        of_gaussian=True,
+    )
+    space = "known of tokens on the sphere; this is a Gaussian in R^d"
+    reasons = dict.fromkeys(("rates", *LABELS), space)
+    return dataclasses.replace(result, reasons=reasons | ({} if time else {"blow_up_time": why}))
 
 
 def _require(name: str, value: Any, least: int, most: int) -> None:
