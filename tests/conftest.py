@@ -9,6 +9,15 @@ import signal
 
 import pytest
 from hypothesis import settings
+from jaxtyping import install_import_hook
+
+import tests.shapes  # noqa: F401  (the hook looks it up as an attribute of `tests`)
+
+# Shapes and types that signatures state are checked at every call of these packages.
+install_import_hook(
+    [f"metastable.{part}" for part in ("measures", "fields", "flows", "observe")],
+    "tests.shapes.checked",
+)
 
 # Property tests run without a deadline, since the first example compiles.
 settings.register_profile("metastable", deadline=None, max_examples=20, derandomize=True)
