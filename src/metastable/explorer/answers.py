@@ -18,8 +18,6 @@ from metastable.explorer.theory import predict_experiment
 from metastable.fields.sums import Dense
 from metastable.spec.experiment import Experiment
 
-__all__ = ["answer"]
-
 
 def answer(job: dict[str, Any]) -> bytes:
     """The packet that answers a job: {"think": name of the question, and its arguments}.

@@ -29,8 +29,6 @@ from metastable.explorer.session import Session
 from metastable.explorer.shelf import Shelf
 from metastable.explorer.standalone import STATIC
 
-__all__ = ["create_app"]
-
 THINKING = 2  # processes for predictions, pictures of a start and what lies in the folder
 PACKING = 300.0  # seconds to pack a run for download
 STATUS: dict[type[Exception], int] = {Busy: 503, Lost: 503, Late: 504}

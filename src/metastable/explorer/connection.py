@@ -9,8 +9,6 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["PromptConnection"]
-
 SECONDS = 10.0  # for a whole request, from the moment the connection is open or free again
 WAITING = 128  # connections without a whole request; the oldest is closed to make room
 

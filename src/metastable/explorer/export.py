@@ -6,8 +6,6 @@ from typing import Any
 
 from metastable.spec.experiment import Experiment
 
-__all__ = ["to_python"]
-
 # Starts whose spec is the call of the function of the same name.
 STARTS = "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points".split()
 

@@ -13,8 +13,6 @@ from metastable.core.folder import MANIFEST
 from metastable.core.result import DATA
 from metastable.explorer.limits import Refused, spec_for_page
 
-__all__ = ["Folder"]
-
 DEPTH = 3  # levels below the folder that are looked at
 MOST = 500  # entries of each kind
 LISTED = {"flow": "runs", "sweep": "sweeps", "inspect": "models"}  # kind of result → its list

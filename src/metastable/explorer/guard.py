@@ -22,8 +22,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["Guard", "hosts_of", "is_loopback", "page_policy"]
-
 COOKIE = "metastable_token"
 BODY = 4_000_000  # bytes of a request
 RATE, BURST = 60.0, 240.0  # requests a second, and at once

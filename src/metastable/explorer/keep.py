@@ -16,8 +16,6 @@ from metastable.fields.build import build_field
 from metastable.flows import Trajectory
 from metastable.spec.experiment import Experiment
 
-__all__ = ["complete", "store", "verdicts"]
-
 JUDGED, MOST = 4e8, 101  # tokens² · frames, and frames, that are compared with theory
 KEPT = 4e5  # tokens · frames kept of a run
 STARTED, FRAMES = "started", "frames.part"  # when it began, and the frames before the result

@@ -15,8 +15,6 @@ from metastable.core.toml import to_toml
 from metastable.spec.experiment import Experiment
 from metastable.spec.measures import Densities
 
-__all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
-
 
 class Refused(ValueError):
     """Input that is not accepted; the message is for the one who sent it."""

@@ -10,8 +10,6 @@ from metastable.flows.build import drive_experiment
 from metastable.flows.drive import SPACING, Drive
 from metastable.spec.experiment import Experiment
 
-__all__ = ["live", "log_frames"]
-
 GAP = 0.06  # in log t between the frames of a merging run
 DECADES = 4  # of time, below the horizon, that a logarithmic clock shows
 EVEN = {None, "adaptive", "fixed", "geodesic"}  # kinds of stepper whose frames may be at any times
@@ -23,10 +21,7 @@ def log_frames(horizon: float, frames: int) -> np.ndarray:
 
 
 def live(
-    experiment: Experiment,
-    *,
-    log_clock: bool = False,
-    stopped: Callable[[], bool] = lambda: False,
+    experiment: Experiment, *, log_clock: bool = False, stopped: Callable[[], bool] = lambda: False
 ) -> Drive:
     """The run of an experiment, ready to be watched; `stopped` ends it as interrupted."""
     how = experiment.flow

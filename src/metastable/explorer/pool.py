@@ -15,8 +15,6 @@ from typing import Any
 
 from metastable.explorer.packet import header_of
 
-__all__ = ["Busy", "Late", "Lost", "Pool", "Worker"]
-
 GRACE = 5.0  # seconds for a dropped run to let go before its process is ended
 SERVED = 1000  # jobs after which a process is replaced
 HELD = 2**30  # bytes after a job, and after it has let go of what it compiled; above, the same

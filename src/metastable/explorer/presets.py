@@ -12,8 +12,6 @@ from metastable.explorer.limits import Limits, read_experiment
 from metastable.spec import experiment as flow
 from metastable.spec import fields, measures
 
-__all__ = ["CHOICES", "presets"]
-
 
 def _kinds(union: Any) -> list[str]:
     """Names of the forms of a discriminated union."""

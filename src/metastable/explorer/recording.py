@@ -18,8 +18,6 @@ from metastable.flows.build import build_start
 from metastable.measures import Points
 from metastable.spec.experiment import Experiment
 
-__all__ = ["first_frame", "record_layers", "record_run"]
-
 FRAMES = 400  # of a recording at most
 
 

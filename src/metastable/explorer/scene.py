@@ -22,8 +22,6 @@ from metastable.observe.modes import amplitudes
 from metastable.observe.similarity import similarity
 from metastable.observe.summary import attention_of, energy_form
 
-__all__ = ["Scene"]
-
 BINS = 40
 SAMPLE = 500  # tokens whose pairs make the histogram
 PAIRS = 2000  # so many tokens have their energy summed pair by pair

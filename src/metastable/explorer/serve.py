@@ -18,8 +18,6 @@ from metastable.explorer.connection import PromptConnection
 from metastable.explorer.guard import hosts_of, is_loopback
 from metastable.explorer.limits import Limits
 
-__all__ = ["serve"]
-
 
 def serve(
     folder: Path | None,

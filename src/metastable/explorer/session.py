@@ -14,8 +14,6 @@ from metastable.explorer.limits import Limits, Refused, read_experiment
 from metastable.explorer.pool import Busy, Pool, Worker
 from metastable.explorer.shelf import Shelf, Shelved
 
-__all__ = ["Session"]
-
 CREDIT = 4  # frames in flight
 PATIENCE = 900.0  # seconds a run may wait for its page: paused tabs must not hold every worker
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from metastable.explorer.limits import Refused
 
-__all__ = ["Shelf", "Shelved"]
-
 
 @dataclass
 class Shelved:

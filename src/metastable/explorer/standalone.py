@@ -10,8 +10,6 @@ from pathlib import Path
 
 from metastable.explorer.packet import framed, header_of, read_recording
 
-__all__ = ["STATIC", "standalone_page"]
-
 STATIC = Path(__file__).parent / "static"
 MOST = 40 * 2**20  # bytes of frames inside one page
 RECORDING = '<script id="recording" type="application/octet-stream"></script>'

@@ -12,8 +12,6 @@ from metastable.measures import Points
 from metastable.spec.experiment import Experiment
 from metastable.theory.spectrum import exit_time
 
-__all__ = ["DEGREES", "predict_experiment", "view_of"]
-
 DEGREES = 16  # harmonics whose amplitudes are drawn, at most
 # Samples behind the distribution of first clusters: quick, and fine. One costs 0.2 ms on the
 # circle; on S² 2 ms, and more like the cube of the dominant degree, above `MODES` too much.

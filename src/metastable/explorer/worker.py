@@ -31,8 +31,6 @@ from metastable.explorer.theory import DEGREES, predict_experiment, view_of
 from metastable.fields.sums import Dense
 from metastable.spec.experiment import Experiment
 
-__all__ = ["main"]
-
 # Bytes a process may grow by before it lets go of what it compiled. The first question and the
 # first run with its verdicts compile 100 and 380 MB, each new number of tokens 12 and 70 MB more.
 ROOM = {"think": 192 * 2**20, "run": 640 * 2**20}

@@ -11,8 +11,6 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 
-__all__ = ["Chart", "Curves", "Frames", "losses", "make_answer"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Curves:

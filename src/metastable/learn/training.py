@@ -19,19 +19,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 
-__all__ = [
-    "Gradient",
-    "Interrupted",
-    "LeastSquares",
-    "Method",
-    "Training",
-    "adam",
-    "file_in",
-    "last",
-    "train",
-    "whole",
-]
-
 DIVERGED = 1e6  # a loss this many times its first value will not come back
 IMPROVED = 1e-3  # the relative gain that counts as one, for early stopping
 

@@ -27,18 +27,6 @@ from metastable.theory.counts import count_distribution, fewest_tokens
 from metastable.theory.perturbation import balanced_strength, pinning_strength
 from metastable.theory.spectrum import switch_points
 
-__all__ = [
-    "ClusterHeads",
-    "Demand",
-    "chosen_beta",
-    "count_clusters",
-    "learn_clusters",
-    "miss",
-    "success",
-    "train_clusters",
-    "wanted_loss",
-]
-
 FREE = ("beta", "value", "heads", "layer")
 WEAK = 0.01  # strength of the layer before training
 

@@ -29,8 +29,6 @@ from metastable.theory.perturbation import (
     tearing_strength,
 )
 
-__all__ = ["WellMap", "learn_feedforward", "map_feedforward", "spread_of_cluster", "well_layer"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WellMap:

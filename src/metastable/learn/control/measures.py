@@ -16,16 +16,6 @@ from metastable.geometry.sphere import project, retract
 from metastable.learn.control.steering import Controls, Plant, Steered, carry
 from metastable.learn.training import Gradient, Training, train
 
-__all__ = [
-    "amplification",
-    "cloud_distance",
-    "energy_distance",
-    "measure_loss",
-    "meeting_bound",
-    "perturbed_errors",
-    "steer_measure",
-]
-
 SOFT = 1e-3  # a distance below which tokens count as one, so that |x − y| has a derivative
 
 

@@ -21,8 +21,6 @@ from metastable.measures import Points
 
 RIDGE = 1e-2  # keeps the first guess finite where paths nearly meet
 
-__all__ = ["Controls", "LeastNorm", "Plant", "Steered", "carry", "misses", "steer_tokens"]
-
 
 class Controls(NamedTuple):
     """The control of each piece of depth, stacked along the first axis.

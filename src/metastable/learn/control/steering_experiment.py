@@ -24,8 +24,6 @@ from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Steering
 from metastable.learn.training import Interrupted, file_in
 
-__all__ = ["blobs", "learn_steering", "random_tokens"]
-
 SIZES = np.geomspace(1e-4, 0.3, 9)
 
 

@@ -19,21 +19,6 @@ from metastable.geometry.sphere import retract
 from metastable.learn.training import Training, adam, train
 from metastable.measures import Points
 
-__all__ = [
-    "Family",
-    "LowRank",
-    "Particles",
-    "States",
-    "fit_linear",
-    "fit_particles",
-    "noise",
-    "predict_layers",
-    "predict_linear",
-    "prediction_loss",
-    "squared_errors",
-    "stack_states",
-]
-
 
 class States(NamedTuple):
     """Observed prompts: `tokens` (prompts, layers + 1, n, d) on the sphere, `mask` (prompts, n).

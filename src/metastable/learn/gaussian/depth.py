@@ -13,8 +13,6 @@ import equinox as eqx
 from metastable.core.numerics import jax, jnp
 from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices
 
-__all__ = ["loss_and_slope", "propagate", "propagate_with_slope"]
-
 
 def propagate(
     layer: GaussianLayer, matrices: Matrices, covariances: Any, beta: Any, depth: int

@@ -38,8 +38,6 @@ from metastable.learn.gaussian.teacher import (
 from metastable.learn.spec import GaussianBeta, GaussianDepth, GaussianMatrices, TeacherStudent
 from metastable.learn.training import Gradient, LeastSquares, Training, adam, file_in, last, train
 
-__all__ = ["PUBLISHED", "learn_beta", "learn_depth", "learn_matrices", "optimizer_method"]
-
 PUBLISHED = TruncatedLayer(step=0.1)
 
 

@@ -12,8 +12,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from metastable.core.numerics import jax, jnp
 
-__all__ = ["Standing", "flattest", "stand"]
-
 DENSE = 1500  # parameters up to which the whole spectrum is computed
 FLAT = 1e-6  # an eigenvalue below this share of the largest is flat
 STILL = 1e-6  # a gradient step that gains less than this share of the loss goes nowhere

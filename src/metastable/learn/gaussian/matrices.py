@@ -14,14 +14,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
 from metastable.learn.training import Method
 
-__all__ = [
-    "Epochs",
-    "GaugeError",
-    "gauge_error",
-    "matrix_loss",
-    "matrix_residuals",
-]
-
 
 def matrix_loss(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
     """The student's mean squared error per entry, (1/Nd²) Σ_i ‖Σ̂_i − Σ_i‖²_F, to be trained.

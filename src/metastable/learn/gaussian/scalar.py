@@ -21,17 +21,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.learn.gaussian.depth import loss_and_slope, propagate
 from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
 
-__all__ = [
-    "ScalarLoss",
-    "ScalarPath",
-    "descend",
-    "gauss_newton",
-    "gradient_descent",
-    "newton",
-    "scalar_loss",
-    "stochastic_descent",
-]
-
 MOST = 128  # polynomials, at which an interpolation gives up
 
 

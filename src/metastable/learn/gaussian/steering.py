@@ -22,8 +22,6 @@ from metastable.learn.training import Gradient, Training, file_in, last, train
 from metastable.measures.gaussian import Gaussian
 from metastable.observe.gaussian import bures_wasserstein
 
-__all__ = ["GaussianPath", "LayerMatrices", "learn_path", "steer"]
-
 
 class LayerMatrices(NamedTuple):
     """The matrices of each layer: `value` A and `score` P, both (layers, d, d); v = A(m + ΣPx)."""

@@ -21,18 +21,6 @@ from jaxtyping import Array, Float
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 
-__all__ = [
-    "Dataset",
-    "ExactLayer",
-    "GaussianLayer",
-    "Matrices",
-    "TruncatedLayer",
-    "random_covariances",
-    "random_matrices",
-    "split",
-    "teach",
-]
-
 
 class Matrices(NamedTuple):
     """The four matrices of one head: W (d, d_v), V (d_v, d), Q and K (d_k, d)."""

@@ -31,16 +31,6 @@ from metastable.learn.gaussian.teacher import (
 from metastable.learn.spec import GaussianTokens
 from metastable.learn.training import adam, file_in, last, train
 
-__all__ = [
-    "attend_prompts",
-    "beta_error",
-    "learn_tokens",
-    "prompt_pairs",
-    "sample_covariances",
-    "token_loss",
-    "token_residuals",
-]
-
 
 def attend_prompts(matrices: Matrices, tokens: Any, step: float) -> Any:
     """x_i ← x_i + ε WV Σ_j softmax_j(⟨Qx_i, Kx_j⟩/√d_k) x_j for prompts, `tokens` (…, n, d).

@@ -27,8 +27,6 @@ from metastable.learn.spec import Classification, DeepLimit, FlowNet
 from metastable.learn.training import Training, adam, file_in, last, train, whole
 from metastable.observe.neural_collapse import neural_collapse
 
-__all__ = ["learn_classes", "learn_deep_limit"]
-
 FRAMES = 32  # of a flow, all stages together
 SHOWN = 600  # points in a picture
 FEW = 100  # points that networks of many layers move: draws of weights matter more than points
@@ -144,7 +142,7 @@ def learn_deep_limit(
             "states. Same weights: root mean square over held-out points. Drawn neurons: root "
             "mean square over the draws, of the median point.",
             powers=True,
-        ),
+        )
     }
     sentence = (
         f"A network of L layers is L^{slopes[0]:.2f} away from its flow; with neurons drawn anew "

@@ -8,8 +8,6 @@ import numpy as np
 
 from metastable.learn.spec import Digits, Spirals
 
-__all__ = ["Labelled", "draw_data", "draw_spirals", "read_digits"]
-
 
 class Labelled(NamedTuple):
     """Points (n, d) and their classes (n,)."""

@@ -30,18 +30,6 @@ from metastable.learn.spec import Equivariant
 from metastable.learn.training import Training, adam, file_in, train
 from metastable.measures import Points
 
-__all__ = [
-    "TARGETS",
-    "Fits",
-    "Heads",
-    "apply_heads",
-    "best_values",
-    "even_share",
-    "head_means",
-    "learn_equivariant",
-    "respond",
-]
-
 TEST = 2048  # configurations for the error that is reported
 WORDS = {
     "tangent": "projected to the tangent space of the token",
@@ -246,12 +234,7 @@ def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:
 
 
 def _fit(
-    spec: Equivariant,
-    data: Fits,
-    H: int,
-    key: Any,
-    checkpoint: Path | None,
-    progress: bool | None,
+    spec: Equivariant, data: Fits, H: int, key: Any, checkpoint: Path | None, progress: bool | None
 ) -> Training:
     d = data.x.shape[-1]
     shape = (len(spec.targets), len(spec.outputs), spec.seeds, H, d, d)

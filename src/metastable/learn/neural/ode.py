@@ -16,22 +16,6 @@ from jaxtyping import Array, Float
 from metastable.core.numerics import jax, jnp
 from metastable.learn.spec import FlowNet
 
-__all__ = [
-    "Classifier",
-    "Continuous",
-    "Depth",
-    "ResidualLayers",
-    "Weights",
-    "class_scores",
-    "classification_loss",
-    "depth_of",
-    "final_state",
-    "initial_classifier",
-    "resize",
-    "trace",
-    "velocity",
-]
-
 
 class Weights(NamedTuple):
     """Weights of one stage: a (p, w, d), b (p, w), c (p, d, w), one for each piece or node."""

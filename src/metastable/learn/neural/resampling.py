@@ -13,8 +13,6 @@ from jaxtyping import Array, Float
 from metastable.core.numerics import jax, jnp
 from metastable.learn.neural.ode import Continuous, Weights, velocity
 
-__all__ = ["average_and_spread", "resampled_layers", "split_neurons"]
-
 
 def split_neurons(weights: Weights, groups: int) -> Weights:
     """The neurons in `groups` groups, each `groups` times as strong: their average is all of them.
