@@ -50,9 +50,11 @@ def learn_steering(
         control.training.finished()
         return control
 
+    controlled = ["Q, K, V"] * plant.attention
+    controlled += [f"w, a, b of {plant.neurons} neurons"] * bool(plant.neurons)
     facts: dict[str, Any] = {
         "space": f"S^{spec.dim - 1}" if spec.on_sphere else f"R^{spec.dim}",
-        "controls": _controls(plant),
+        "controls": " and ".join(controlled),
     }
     figures: dict[str, Curves] = {}
     outcome = Outcome("done", "Every control was trained.")
@@ -85,22 +87,18 @@ def _ends(spec: Steering, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reached(controls: dict[int, Steered], facts: dict[str, Any]) -> Curves:
-    counts = np.array(list(controls))
-    worst = np.array([control.errors.max() for control in controls.values()])
-    mean = np.array([control.errors.mean() for control in controls.values()])
+    counts, each = np.array(list(controls)), controls.values()
+    worst = np.array([control.errors.max() for control in each])
+    mean = np.array([control.errors.mean() for control in each])
     facts |= {
         "tokens N": counts.tolist(),
-        "switches": [control.plant.switches for control in controls.values()],
-        "control parameters": [control.plant.parameters for control in controls.values()],
+        "switches": [control.plant.switches for control in each],
+        "control parameters": [control.plant.parameters for control in each],
         "worst error of a token": worst.tolist(),
     }
-    return Curves(
-        "tokens N",
-        "error at the targets",
-        {"worst token": (counts, worst), "mean": (counts, mean)},
-        {"asked": 1e-3},
-        "Tokens at random places steered to random targets, seen by the adaptive solver.",
-    )
+    lines = {"worst token": (counts, worst), "mean": (counts, mean)}
+    caption = "Tokens at random places steered to random targets, seen by the adaptive solver."
+    return Curves("tokens N", "error at the targets", lines, {"asked": 1e-3}, caption)
 
 
 def _perturbed(
@@ -110,13 +108,10 @@ def _perturbed(
     gain = amplification(control, start)
     facts["amplification of small errors"] = gain
     linear = np.sqrt(errors[0] ** 2 + (gain * SIZES) ** 2)
-    return Curves(
-        "size δ of the perturbation of tokens",
-        "root-mean-square error",
-        {"measured": (SIZES, errors[1:]), "linear, from the Jacobian": (SIZES, linear)},
-        caption=f"The same control on perturbed prompts of {len(start)} tokens.",
-        powers=True,
-    )
+    lines = {"measured": (SIZES, errors[1:]), "linear, from the Jacobian": (SIZES, linear)}
+    caption = f"The same control on perturbed prompts of {len(start)} tokens."
+    x = "size δ of the perturbation of tokens"
+    return Curves(x, "root-mean-square error", lines, caption=caption, powers=True)
 
 
 def _cost(spec: Steering, plant: Plant, steered: Any, facts: dict[str, Any]) -> Curves:
@@ -152,9 +147,8 @@ def _contexts(spec: Steering, steered: Any) -> dict[str, Any]:
         plant = Plant(spec.dim, attention, neurons, pieces=4)
         for what, prompts in (("shared token", shared), ("mirrored", mirrored)):
             misses = np.mean(steered(f"{what}_{name}", prompts, goals, plant).errors ** 2, axis=0)
-            facts[f"{what}, {name}: mean squared miss"] = float(
-                misses[0] if what == "shared token" else misses.mean()
-            )
+            miss = misses[0] if what == "shared token" else misses.mean()
+            facts[f"{what}, {name}: mean squared miss"] = float(miss)
     facts["shared token: no neural ODE is below"] = meeting_bound(goals[:, :1])
     facts["mirrored: no attention alone is below"] = meeting_bound(np.stack([y, -z]))
     return facts
@@ -187,8 +181,3 @@ def blobs(count: int, dim: int, on_sphere: bool, seed: int) -> tuple[np.ndarray,
     if on_sphere:
         clouds = [c / np.linalg.norm(c, axis=1, keepdims=True) for c in clouds]
     return clouds[0], clouds[1]
-
-
-def _controls(plant: Plant) -> str:
-    parts = ["Q, K, V"] * plant.attention
-    return " and ".join(parts + [f"w, a, b of {plant.neurons} neurons"] * bool(plant.neurons))
