@@ -118,11 +118,9 @@ class Epochs:
             moved, state, loss = self.method.step(carry[0], state, jax.tree.map(cut, batch))
             return (moved, eqx.filter(state, eqx.is_array)), loss
 
-        carry, losses = jax.lax.scan(
-            lambda carry, start: one(carry, start, self.size),
-            (parameters, inner),
-            self.size * jnp.arange(full),
-        )
+        whole = lambda carry, start: one(carry, start, self.size)
+        starts = self.size * jnp.arange(full)
+        carry, losses = jax.lax.scan(whole, (parameters, inner), starts)
         total = self.size * jnp.sum(losses)
         if rest:
             carry, last = one(carry, full * self.size, rest)
@@ -134,8 +132,8 @@ def matrix_residuals(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]
     """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods."""
 
     def errors(matrices: Matrices, data: Dataset) -> Any:
-        found = layer(matrices, data.inputs) - data.targets
-        return found / np.sqrt(found.size)
+        missed = layer(matrices, data.inputs) - data.targets
+        return missed / np.sqrt(missed.size)
 
     return errors
 

@@ -71,8 +71,8 @@ def token_residuals(step: float) -> Callable[[Matrices, Dataset], Any]:
     """Errors of the student's tokens (N, n, d), whose squares sum to `token_loss`."""
 
     def errors(matrices: Matrices, data: Dataset) -> Any:
-        found = attend_prompts(matrices, data.inputs, step) - data.targets
-        return found / np.sqrt(found.size)
+        missed = attend_prompts(matrices, data.inputs, step) - data.targets
+        return missed / np.sqrt(missed.size)
 
     return errors
 
@@ -94,16 +94,9 @@ def learn_tokens(
     teacher, student = (random_matrices(spec.dim, spec.key_dim, s) for s in (seed, seed + 1))
     covariances = random_covariances(spec.samples, spec.dim, seed + 2) / np.sqrt(spec.dim)
     data, held = split(prompt_pairs(teacher, covariances, spec.tokens, step, seed), seed=seed)
-    training = train(
-        student,
-        adam(token_loss(step), 1e-2, spec.steps),
-        data,
-        steps=spec.steps,
-        validation=held,
-        checkpoint=file_in(checkpoint, "training"),
-        progress=progress,
-        title="tokens",
-    )
+    method = adam(token_loss(step), 1e-2, spec.steps)
+    how = {"checkpoint": file_in(checkpoint, "training"), "progress": progress, "title": "tokens"}
+    training = train(student, method, data, steps=spec.steps, validation=held, **how)
     counts = np.array([2**k for k in range(5, 11)])
     errors = np.array([beta_error(teacher, covariances, n, step, seed) for n in counts])
     slope = float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
@@ -123,17 +116,13 @@ def learn_tokens(
         "seconds in steps": last(training.seconds),
     }
     caption = "Learning W, V, Q and K from tokens that softmax attention has moved."
+    law = counts, errors[0] * np.sqrt(counts[0] / counts)
+    lines = {"from sample covariances": (counts, errors), "1/√n": law}
+    lost = "What is lost with the tokens: β found from the covariances of n tokens."
+    axes = "tokens per prompt n", "|β − 1|, median over prompts"
     figures = {
         "loss": losses(training, caption, "mean squared error"),
-        "beta": Curves(
-            "tokens per prompt n",
-            "|β − 1|, median over prompts",
-            {
-                "from sample covariances": (counts, errors),
-                "1/√n": (counts, errors[0] * np.sqrt(counts[0] / counts)),
-            },
-            caption="What is lost with the tokens: β found from the covariances of n tokens.",
-        ),
+        "beta": Curves(*axes, lines, caption=lost),
     }
     sentence = (
         f"W, V, Q and K from tokens: {error.product:.3g} away from the teacher; β from their "

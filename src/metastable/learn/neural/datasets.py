@@ -47,21 +47,19 @@ def digit_images() -> Any:
 
 def read_digits() -> Labelled:
     """scikit-learn's 1797 digits as points of R^64, centred, with mean square norm 64."""
-    found = digit_images()
-    points = found.data - found.data.mean(axis=0)
-    return Labelled(points / np.sqrt(np.mean(points**2)), found.target)
+    images = digit_images()
+    points = images.data - images.data.mean(axis=0)
+    return Labelled(points / np.sqrt(np.mean(points**2)), images.target)
 
 
 def draw_data(spec: Spirals | Digits, seed: int) -> tuple[Labelled, Labelled]:
     """Training and held-out data: as many fresh spirals, or a random fifth of the digits."""
     if isinstance(spec, Spirals):
         drawn = draw_spirals(2 * spec.points, spec.classes, spec.turns, spec.noise, seed)
-        return (
-            Labelled(drawn.points[: spec.points], drawn.labels[: spec.points]),
-            Labelled(drawn.points[spec.points :], drawn.labels[spec.points :]),
-        )
-    drawn = read_digits()
-    order = np.random.default_rng(seed).permutation(len(drawn.labels))
-    parts = np.split(order, [len(order) - len(order) // 5])
+        parts = [slice(spec.points), slice(spec.points, None)]
+    else:
+        drawn = read_digits()
+        order = np.random.default_rng(seed).permutation(len(drawn.labels))
+        parts = np.split(order, [len(order) - len(order) // 5])
     train, held = (Labelled(drawn.points[part], drawn.labels[part]) for part in parts)
     return train, held
