@@ -77,20 +77,16 @@ class Scene:
         return pack(header | {"clusters": self.count}, arrays)
 
     def _look(self, tokens: Points) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        beta = None if self.head is None else float(self.head.beta)
-        found = clusters(tokens, beta)
-        self.colours = recoloured(self.colours, found.labels)
-        self.count = found.count
+        partition = clusters(tokens, None if self.head is None else float(self.head.beta))
+        self.colours = recoloured(self.colours, partition.labels)
+        self.count = partition.count
         numbers: dict[str, Any] = {"energy": self._energy(tokens), "amplitudes": None}
         if tokens.on_sphere:
             numbers["amplitudes"] = [float(a) for a in amplitudes(tokens, self.degrees)]
-        sample = _some(tokens, SAMPLE)
-        counts = similarity(sample, bins=BINS).histogram
+        counts = similarity(_some(tokens, SAMPLE), bins=BINS).histogram
         numbers["histogram"] = [float(f"{share:.4g}") for share in counts]
-        arrays = {}
-        if self.head is not None and tokens.on_sphere:
-            arrays["attention"] = self._attention(tokens)
-        return numbers, arrays
+        attends = self.head is not None and tokens.on_sphere
+        return numbers, {"attention": self._attention(tokens)} if attends else {}
 
     def _attention(self, tokens: Points) -> np.ndarray:
         """Where some tokens look, sorted by colour; 255 is the largest entry."""
@@ -101,8 +97,8 @@ class Scene:
         pad = lambda a: np.pad(a, [(0, MAPPED - m)] + [(0, 0)] * (a.ndim - 1), mode="edge")
         mass = np.pad(np.asarray(few.weights), (0, MAPPED - m))
         filled = Points.unchecked(pad(few.points), mass, pad(few.positions))
-        matrix = np.asarray(attention(filled, head.beta, head.query, head.key, head.causal))
-        matrix = matrix[:m, :m]
+        matrix = attention(filled, head.beta, head.query, head.key, head.causal)
+        matrix = np.asarray(matrix)[:m, :m]
         return np.round(255 * matrix / matrix.max()).astype("u1")
 
     def _energy(self, tokens: Points) -> float | None:
@@ -142,9 +138,8 @@ class Scene:
         x, old = np.asarray(moment.measure.points), np.asarray(self.before.measure.points)  # type: ignore[union-attr]
         rows = [known.get(int(name), -1) for name in moment.names]
         # A merged token stands where its parts met: the nearest old row is one of them.
-        return np.array(
-            [k if k >= 0 else int(np.argmax(old @ x[i])) for i, k in enumerate(rows)], int
-        )
+        nearest = lambda i: int(np.argmax(old @ x[i]))
+        return np.array([k if k >= 0 else nearest(i) for i, k in enumerate(rows)], int)
 
     def _carry_colours(self, moment: Frame) -> None:
         if len(self.colours) != moment.measure.count:
