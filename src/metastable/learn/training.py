@@ -37,24 +37,24 @@ class Method(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
-    """Steps of an optax optimiser along the gradient of `loss(parameters, batch)`.
+    """Steps of an optax optimizer along the gradient of `loss(parameters, batch)`.
 
-    Optimisers that search along a line, such as `optax.lbfgs()`, are given the loss as well.
+    Optimizers that search along a line, such as `optax.lbfgs()`, are given the loss as well.
     """
 
     loss: Callable[[Any, Any], Any]
-    optimiser: Any
+    optimizer: Any
 
     def init(self, parameters: Any, batch: Any) -> Any:
-        return self.optimiser.init(parameters)
+        return self.optimizer.init(parameters)
 
     def step(self, parameters: Any, state: Any, batch: Any) -> tuple[Any, Any, Any]:
         import optax
 
         loss, gradient = jax.value_and_grad(self.loss)(parameters, batch)
         search = {"value": loss, "grad": gradient, "value_fn": lambda x: self.loss(x, batch)}
-        optimiser = optax.with_extra_args_support(self.optimiser)
-        updates, state = optimiser.update(gradient, state, parameters, **search)
+        optimizer = optax.with_extra_args_support(self.optimizer)
+        updates, state = optimizer.update(gradient, state, parameters, **search)
         return optax.apply_updates(parameters, updates), state, loss
 
 
@@ -140,6 +140,11 @@ def file_in(folder: Path | None, name: str) -> Path | None:
     return None if folder is None else folder / f"{name.replace(' ', '_')}.npz"
 
 
+def options_in(folder: Path | None, name: str, progress: bool | None) -> dict[str, Any]:
+    """`checkpoint` and `progress` for one training of an experiment."""
+    return {"checkpoint": file_in(folder, name), "progress": progress}
+
+
 def whole(data: Any, key: Any, step: Any) -> Any:
     """The batch that is all of the data."""
     return data
@@ -201,7 +206,7 @@ def train(
         return jax.lax.fori_loop(0, count, one, (parameters, inner, jnp.zeros(every)))
 
     traced = advance.trace(parameters, inner, data, key, jnp.asarray(0), jnp.asarray(0))
-    # The traced step holds every constant of loss, optimiser and batches: what no longer matches
+    # The traced step holds every constant of loss, optimizer and batches: what no longer matches
     # it is another problem.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(traced.jaxpr))
     saved = Checkpoint(checkpoint, (text, parameters, data, seed, every))

@@ -19,7 +19,7 @@ from metastable.geometry.sphere import retract, uniform_points
 from metastable.learn.control.feedforward import well_layer
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import ClustersOnDemand, Free
-from metastable.learn.training import Interrupted, Training, adam, file_in, train
+from metastable.learn.training import Interrupted, Training, adam, options_in, train
 from metastable.measures import Points
 from metastable.observe import kernel_modes
 from metastable.theory.counts import count_distribution, fewest_tokens
@@ -200,9 +200,9 @@ def learn_clusters(
             counts = count_clusters(alone, alone.first(beta), spec.tests, spec.seed + 1)
             shares.setdefault("theory's β, V = I", {})[k] = success(counts, k)
             for free in spec.free:
-                demand, file = asked(k, free), file_in(checkpoint, f"{free}_{k}")
-                how = {"rate": spec.rate, "seed": spec.seed, "checkpoint": file}
-                training = train_clusters(demand, steps=spec.steps, progress=progress, **how)
+                demand, options = asked(k, free), options_in(checkpoint, f"{free}_{k}", progress)
+                options |= {"rate": spec.rate, "seed": spec.seed}
+                training = train_clusters(demand, steps=spec.steps, **options)
                 heads = training.finished().parameters
                 counts = count_clusters(demand, heads, spec.tests, spec.seed + 1)
                 shares.setdefault(f"trained: {free}", {})[k] = success(counts, k)

@@ -22,14 +22,17 @@ from metastable.learn.control.measures import (
 from metastable.learn.control.steering import Plant, Steered, carry, steer_tokens
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Steering
-from metastable.learn.training import Interrupted, file_in
+from metastable.learn.training import Interrupted, options_in
 
 SIZES = np.geomspace(1e-4, 0.3, 9)
 
 
 def random_tokens(count: int, dim: int, seed: int, on_sphere: bool) -> np.ndarray:
     """Independent standard Gaussians (n, d), normalized on the sphere."""
-    x = np.random.default_rng(seed).standard_normal((count, dim))
+    return _placed(np.random.default_rng(seed).standard_normal((count, dim)), on_sphere)
+
+
+def _placed(x: np.ndarray, on_sphere: bool) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True) if on_sphere else x
 
 
@@ -41,12 +44,9 @@ def learn_steering(
     substeps = 8 if spec.on_sphere else 16
     plant = Plant(spec.dim, spec.attention, spec.neurons, 1, 1.0, spec.on_sphere, substeps=substeps)
 
-    def files(name: str) -> dict[str, Any]:
-        return {"checkpoint": file_in(checkpoint, name), "progress": progress}
-
     def steered(name: str, starts: Any, goals: Any, plant: Plant, effort: float = 0.0) -> Steered:
-        how: dict[str, Any] = {"effort": effort, "steps": spec.steps, "seed": spec.seed}
-        control = steer_tokens(starts, goals, plant, **how, **files(name))
+        options = options_in(checkpoint, name, progress) | {"effort": effort, "seed": spec.seed}
+        control = steer_tokens(starts, goals, plant, steps=spec.steps, **options)
         control.training.finished()
         return control
 
@@ -71,7 +71,7 @@ def learn_steering(
         if spec.prompts:
             facts |= _contexts(spec, steered)
         if spec.cloud:
-            facts |= _cloud(spec, plant, files("cloud"))
+            facts |= _cloud(spec, plant, options_in(checkpoint, "cloud", progress))
     except Interrupted as interrupted:
         outcome = interrupted.outcome
     worst = facts.get("worst error of a token", [])
@@ -154,13 +154,13 @@ def _contexts(spec: Steering, steered: Any) -> dict[str, Any]:
     return facts
 
 
-def _cloud(spec: Steering, plant: Plant, files: dict[str, Any]) -> dict[str, Any]:
+def _cloud(spec: Steering, plant: Plant, options: dict[str, Any]) -> dict[str, Any]:
     """A cloud to two clouds, judged by W_2 on the samples it was trained on and on fresh ones."""
     (start, goal), (fresh, fresh_goal), (_, other_goal) = (
         blobs(spec.cloud, spec.dim, spec.on_sphere, spec.seed + k) for k in range(3)
     )
     sized = dataclasses.replace(plant, pieces=3)
-    training = steer_measure(start, goal, sized, steps=2 * spec.steps, seed=spec.seed, **files)
+    training = steer_measure(start, goal, sized, steps=2 * spec.steps, seed=spec.seed, **options)
     controls = training.finished().parameters
     ends = lambda x: carry(sized, controls, jnp.asarray(x)[None])[0]
     return {
@@ -176,8 +176,6 @@ def blobs(count: int, dim: int, on_sphere: bool, seed: int) -> tuple[np.ndarray,
     random = np.random.default_rng(seed)
     axes = np.eye(dim)
     side = np.where(np.arange(count) % 2, 1.0, -1.0)[:, None]
-    clouds = axes[0] + 0 * side, side * axes[1]
-    clouds = [c + 0.2 * random.standard_normal((count, dim)) for c in clouds]
-    if on_sphere:
-        clouds = [c / np.linalg.norm(c, axis=1, keepdims=True) for c in clouds]
-    return clouds[0], clouds[1]
+    spread = lambda cloud: cloud + 0.2 * random.standard_normal((count, dim))
+    start, goals = spread(axes[0] + 0 * side), spread(side * axes[1])
+    return _placed(start, on_sphere), _placed(goals, on_sphere)

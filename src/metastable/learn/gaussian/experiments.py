@@ -126,10 +126,10 @@ def learn_matrices(
     method = optimizer_method(optimizer, layer, epochs, size, count, spec.rate)
 
     def run(steps: int, file: Path | None = None) -> Training:
-        how = {"every": max(1, epochs // 100), "patience": spec.patience, "progress": progress}
+        options: dict[str, Any] = {"every": max(1, epochs // 100), "patience": spec.patience}
+        options |= {"checkpoint": file, "progress": progress, "validation": held}
         title = f"{optimizer}, {steps} epochs"
-        files = {"validation": held, "checkpoint": file, "title": title}
-        return train(student, method, fed, steps=steps, **files, **how)
+        return train(student, method, fed, steps=steps, title=title, **options)
 
     training = run(epochs, file_in(checkpoint, "training"))
     met = training.losses

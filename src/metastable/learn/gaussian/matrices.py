@@ -128,8 +128,11 @@ class Epochs:
         return carry[0], eqx.combine(carry[1], fixed), total / count
 
 
-def matrix_residuals(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
-    """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods."""
+def matrix_residuals(layer: Callable[[Matrices, Any], Any]) -> Callable[[Matrices, Dataset], Any]:
+    """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods.
+
+    `layer(matrices, inputs)` may be any map: the squares sum to the mean squared error.
+    """
 
     def errors(matrices: Matrices, data: Dataset) -> Any:
         missed = layer(matrices, data.inputs) - data.targets

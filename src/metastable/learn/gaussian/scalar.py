@@ -70,13 +70,13 @@ def scalar_loss(
     checks.integer("depth", depth, 1)
     if depth == 1:
         count = 2 if isinstance(layer, TruncatedLayer) else 3
-        return _factorise(layer, matrices, data, 1, span, count)
+        return _factorize(layer, matrices, data, 1, span, count)
     probes = span[0] + (span[1] - span[0]) * np.array([0.0, 0.237, 0.619, 0.971, 1.0])
     direct = np.transpose([loss_and_slope(layer, matrices, data, depth, b) for b in probes])
     allowed = tolerance * np.abs(direct).max(1, keepdims=True)
     count = 16
     while count <= MOST:
-        loss = _factorise(layer, matrices, data, depth, span, count)
+        loss = _factorize(layer, matrices, data, depth, span, count)
         curve = np.array(jax.jit(jax.vmap(jax.value_and_grad(loss)))(probes))
         if np.all(np.abs(curve - direct) <= allowed):
             return loss
@@ -87,7 +87,7 @@ def scalar_loss(
     )
 
 
-def _factorise(
+def _factorize(
     layer: GaussianLayer, matrices: Matrices, data: Dataset, depth: int, span: Any, count: int
 ) -> ScalarLoss:
     angles = np.pi * (np.arange(count) + 0.5) / count

@@ -18,7 +18,7 @@ from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.trajectory import Trajectory
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import GaussianSteering
-from metastable.learn.training import Gradient, Training, file_in, last, train
+from metastable.learn.training import Gradient, Training, last, options_in, train
 from metastable.measures.gaussian import Gaussian
 from metastable.observe.gaussian import bures_wasserstein
 
@@ -123,8 +123,8 @@ def learn_path(
         return Gaussian.from_factor(mean, (np.eye(dim) + factor / 2)[:, :rank])
 
     start, goal = draw(), draw()
-    how = {"checkpoint": file_in(checkpoint, "training"), "progress": progress}
-    path = steer(start, goal, spec.layers, effort, spec.steps, **how)
+    options = options_in(checkpoint, "training", progress)
+    path = steer(start, goal, spec.layers, effort, spec.steps, **options)
     whole = bures_wasserstein(start, goal)
     facts = {
         "dimension d": dim,

@@ -18,7 +18,7 @@ from metastable.core import checks
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.learn.curves import Curves, losses, make_answer
-from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.matrices import gauge_error, matrix_residuals
 from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss
 from metastable.learn.gaussian.teacher import (
     Dataset,
@@ -29,7 +29,7 @@ from metastable.learn.gaussian.teacher import (
     split,
 )
 from metastable.learn.spec import GaussianTokens
-from metastable.learn.training import adam, file_in, last, train
+from metastable.learn.training import adam, last, options_in, train
 
 
 def attend_prompts(matrices: Matrices, tokens: Any, step: float) -> Any:
@@ -69,12 +69,7 @@ def sample_covariances(data: Dataset) -> Dataset:
 
 def token_residuals(step: float) -> Callable[[Matrices, Dataset], Any]:
     """Errors of the student's tokens (N, n, d), whose squares sum to `token_loss`."""
-
-    def errors(matrices: Matrices, data: Dataset) -> Any:
-        missed = attend_prompts(matrices, data.inputs, step) - data.targets
-        return missed / np.sqrt(missed.size)
-
-    return errors
+    return matrix_residuals(lambda matrices, tokens: attend_prompts(matrices, tokens, step))
 
 
 def token_loss(step: float) -> Callable[[Matrices, Dataset], Any]:
@@ -95,8 +90,8 @@ def learn_tokens(
     covariances = random_covariances(spec.samples, spec.dim, seed + 2) / np.sqrt(spec.dim)
     data, held = split(prompt_pairs(teacher, covariances, spec.tokens, step, seed), seed=seed)
     method = adam(token_loss(step), 1e-2, spec.steps)
-    how = {"checkpoint": file_in(checkpoint, "training"), "progress": progress, "title": "tokens"}
-    training = train(student, method, data, steps=spec.steps, validation=held, **how)
+    options = options_in(checkpoint, "training", progress) | {"title": "tokens"}
+    training = train(student, method, data, steps=spec.steps, validation=held, **options)
     counts = np.array([2**k for k in range(5, 11)])
     errors = np.array([beta_error(teacher, covariances, n, step, seed) for n in counts])
     slope = float(np.polyfit(np.log(counts), np.log(errors), 1)[0])

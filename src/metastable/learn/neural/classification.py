@@ -11,7 +11,7 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.learn.curves import Curves, Frames, losses, make_answer
-from metastable.learn.neural.datasets import Labelled, draw_data
+from metastable.learn.neural.datasets import Labeled, draw_data
 from metastable.learn.neural.ode import (
     Classifier,
     Continuous,
@@ -27,7 +27,7 @@ from metastable.learn.neural.ode import (
     trace,
 )
 from metastable.learn.spec import Classification, DeepLimit, FlowNet
-from metastable.learn.training import Training, adam, file_in, last, train, whole
+from metastable.learn.training import Training, adam, last, options_in, train, whole
 from metastable.observe.neural_collapse import neural_collapse
 
 FRAMES = 32  # of a flow, all stages together
@@ -91,7 +91,7 @@ def learn_deep_limit(
     network, parameters = spec.network, training.parameters
     if training.outcome.name == "interrupted":
         return make_answer("Interrupted.", _setting(spec, parameters), {}, training.outcome)
-    held = Labelled(held.points[:FEW], held.labels[:FEW])
+    held = Labeled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
     end = final_state(parameters, x, network, Continuous(1e-11))
     pool = split_neurons(parameters.stages[0], spec.groups)
@@ -143,7 +143,7 @@ def learn_deep_limit(
 
 
 def _train(
-    spec: Classification, data: Labelled, held: Labelled, folder: Path | None, progress: bool | None
+    spec: Classification, data: Labeled, held: Labeled, folder: Path | None, progress: bool | None
 ) -> tuple[Training, np.ndarray]:
     """The training of a spec, watched, and what is seen before its first step."""
     network, descent = spec.network, spec.training
@@ -164,19 +164,12 @@ def _train(
         return tuple(part[chosen] for part in data)
 
     loss = classification_loss(network, descent.loss, descent.decay)
-    training = train(
-        parameters,
-        adam(loss, descent.rate, descent.steps),
-        tuple(map(jnp.asarray, data)),
-        steps=descent.steps,
-        draw=whole if descent.batch is None else batch,
-        validation=tuple(map(jnp.asarray, held)),
-        watch=watch,
-        seed=spec.seed,
-        checkpoint=file_in(folder, "training"),
-        progress=progress,
-        title=spec.name or spec.kind,
-    )
+    method = adam(loss, descent.rate, descent.steps)
+    pairs, others = (tuple(map(jnp.asarray, part)) for part in (data, held))
+    options = options_in(folder, "training", progress) | {"title": spec.name or spec.kind}
+    options |= {"validation": others, "watch": watch, "seed": spec.seed}
+    draw = whole if descent.batch is None else batch
+    training = train(parameters, method, pairs, steps=descent.steps, draw=draw, **options)
     return training, watch(parameters)
 
 

@@ -27,7 +27,7 @@ from metastable.flows import flow
 from metastable.geometry.sphere import project, retract, uniform_points
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Equivariant
-from metastable.learn.training import Training, adam, file_in, train
+from metastable.learn.training import Training, adam, options_in, train
 from metastable.measures import Points
 
 TEST = 2048  # configurations for the error that is reported
@@ -204,15 +204,12 @@ def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[s
 def _curves(spec: Equivariant, heads: Any, found: np.ndarray, words: str) -> Curves:
     """A figure of errors (heads, targets, seeds)."""
     spread = found.std(axis=2, ddof=min(1, spec.seeds - 1))
-    return Curves(
-        "heads H",
-        "relative L² error",
-        {name: (np.array(heads), found[:, k].mean(axis=1)) for k, name in enumerate(spec.targets)},
-        caption=f"{words} Bars: one standard deviation over {spec.seeds} seeds. The answer 0 has "
-        "error 1.",
-        bars={name: spread[:, k] for k, name in enumerate(spec.targets)},
-        powers=True,
-    )
+    x, names = np.array(heads), list(enumerate(spec.targets))
+    lines = {name: (x, found[:, k].mean(axis=1)) for k, name in names}
+    bars = {name: spread[:, k] for k, name in names}
+    caption = f"{words} Bars: one standard deviation over {spec.seeds} seeds."
+    caption += " The answer 0 has error 1."
+    return Curves("heads H", "relative L² error", lines, {}, caption, bars, powers=True)
 
 
 def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:
@@ -239,15 +236,7 @@ def _fit(
         return some(data, jax.random.randint(key, (spec.batch,), 0, spec.samples))
 
     loss = lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs))
-    return train(
-        heads,
-        adam(loss, spec.rate, spec.steps),
-        data,
-        steps=spec.steps,
-        draw=draw,
-        validation=some(data, slice(spec.batch)),
-        seed=spec.seed,
-        checkpoint=file_in(folder, f"d{d}_heads{H}"),
-        progress=progress,
-        title=f"d = {d}, {H} heads",
-    )
+    method, first_batch = adam(loss, spec.rate, spec.steps), some(data, slice(spec.batch))
+    options = options_in(folder, f"d{d}_heads{H}", progress) | {"title": f"d = {d}, {H} heads"}
+    options |= {"validation": first_batch, "seed": spec.seed}
+    return train(heads, method, data, steps=spec.steps, draw=draw, **options)
