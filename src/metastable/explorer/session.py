@@ -129,8 +129,10 @@ class Session:
                 self.room.notify_all()
         elif kind in ("pause", "resume", "stop"):
             async with self.room:
-                self.paused = self.paused if kind == "stop" else kind == "pause"
-                self.stopped = self.stopped or kind == "stop"
+                if kind == "stop":
+                    self.stopped = True
+                else:
+                    self.paused = kind == "pause"
                 self.room.notify_all()
             if kind == "stop" and self.worker is not None:
                 self.worker.tell(signal.SIGINT)
