@@ -7,8 +7,15 @@ from scipy.integrate import solve_ivp
 
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import judge
-from metastable.learn.neural.ode import Continuous, ResidualLayers, initial_classifier, trace
-from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
+from metastable.learn.neural.ode import (
+    Continuous,
+    ResidualLayers,
+    average_and_spread,
+    initial_classifier,
+    resampled_layers,
+    split_neurons,
+    trace,
+)
 from metastable.learn.spec import FlowNet
 from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.core.verdict import judge
-from metastable.learn.gaussian.depth import loss_and_slope
 from metastable.learn.gaussian.experiments import learn_depth
 from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
+    loss_and_slope,
     random_covariances,
     random_matrices,
     split,

@@ -11,11 +11,12 @@ import pytest
 
 from metastable.core.numerics import jax, jnp
 from metastable.flows import Layers, flow
-from metastable.learn.gaussian.depth import propagate, propagate_with_slope
 from metastable.learn.gaussian.experiments import learn_beta, learn_depth, learn_matrices
 from metastable.learn.gaussian.steering import learn_path, steer
 from metastable.learn.gaussian.teacher import (
     TruncatedLayer,
+    propagate,
+    propagate_with_slope,
     random_covariances,
     random_matrices,
     teach,

@@ -38,7 +38,7 @@ def churn(server: Inside, connections: int, seconds: float, growth: float) -> li
     most = {
         "tasks": min(before["tasks"], 6),
         "workers": 1,
-        "runs": server.desk.shelf.most,
+        "runs": server.desk.kept.most,
         "files": before["files"] + 4,
         "threads": before["threads"] + 4,
         "memory": before["memory"] + growth,
@@ -84,7 +84,7 @@ def _state(server: Inside) -> dict[str, Any]:
     return {
         "tasks": server.tasks,
         "workers": len(sizes) - 1,
-        "runs": len(server.desk.shelf.runs),
+        "runs": len(server.desk.kept.runs),
         "files": here.num_fds(),
         "threads": threading.active_count(),
         "memory": round(sizes[0], 1),

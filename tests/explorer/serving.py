@@ -19,10 +19,10 @@ import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
 from metastable.explorer.app import create_app
-from metastable.explorer.connection import PromptConnection
 from metastable.explorer.guard import hosts_of
 from metastable.explorer.limits import Limits
 from metastable.explorer.packet import unpack
+from metastable.explorer.serve import PromptConnection
 
 
 class Client:

@@ -147,6 +147,6 @@ def test_the_server_answers_with_what_lies_in_the_folder(chosen):
             for path in ("recording/link", "recording/map", "sweep/model", "sweep/map/cell/6"):
                 answer = http.get(f"/api/{path}")
                 assert answer.status_code == 400 and answer.json()["error"], path
-            until(lambda: not list(server.desk.shelf.root.iterdir()))  # no recording stays behind
+            until(lambda: not list(server.desk.kept.root.iterdir()))  # no recording stays behind
     finally:
         server.stop()

@@ -6,7 +6,7 @@ import numpy as np
 
 import metastable as ms
 from metastable.explorer.packet import unpack
-from metastable.explorer.scene import PAIRS, Scene, recoloured
+from metastable.explorer.scene import PAIRS, Scene, recolored
 from metastable.fields.sums import choose_sum
 from metastable.flows import Frame
 from metastable.observe import attention, energy
@@ -63,8 +63,8 @@ def test_space_is_scaled_into_view():
 def test_clusters_keep_their_colours():
     old = np.array([4, 4, 4, 2, 2, 7])
     # The heaviest cluster comes first in `labels`; two of the old ones have merged.
-    new = recoloured(old, np.array([1, 1, 1, 0, 0, 0]))
+    new = recolored(old, np.array([1, 1, 1, 0, 0, 0]))
     assert new.tolist() == [4, 4, 4, 2, 2, 2]
     # A cluster that falls apart keeps its colour in the larger part, and the other gets a free one.
-    parts = recoloured(np.zeros(5, int), np.array([1, 1, 1, 0, 0]))
+    parts = recolored(np.zeros(5, int), np.array([1, 1, 1, 0, 0]))
     assert parts.tolist() == [0, 0, 0, 1, 1]

@@ -135,4 +135,4 @@ def test_a_run_that_cannot_listen_is_ended_when_its_page_leaves(inside):
         worker.suspend()  # as deaf as in the middle of a long solve
     until(lambda: not worker.is_running(), 15)
     until(lambda: inside.desk.pool.busy == 0, 15)
-    assert all(run.ended for run in inside.desk.shelf.runs.values())
+    assert all(run.ended for run in inside.desk.kept.runs.values())

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from metastable.explorer import connection, pool, worker
+from metastable.explorer import pool, serve, worker
 from metastable.explorer.packet import unpack
 from tests.explorer.serving import Served, hear, processes, say, until
 
@@ -130,7 +130,7 @@ def test_half_open_sockets_do_not_keep_others_out(served):
     ],
 )
 def test_a_request_that_never_ends_is_closed(inside, monkeypatch, start):
-    monkeypatch.setattr(connection, "SECONDS", 0.3)
+    monkeypatch.setattr(serve, "SECONDS", 0.3)
     host, port = inside.host.split(":")
     with socket.create_connection((host, int(port)), timeout=30) as half:
         half.sendall(start.replace(b"HOST", inside.host.encode()))
@@ -144,7 +144,7 @@ def test_a_request_that_never_ends_is_closed(inside, monkeypatch, start):
 
 
 def test_open_pages_are_no_half_open_sockets(inside, monkeypatch):
-    monkeypatch.setattr(connection, "SECONDS", 0.2)
+    monkeypatch.setattr(serve, "SECONDS", 0.2)
     with inside.socket() as live:
         time.sleep(0.6)
         say(live, type="nonsense")

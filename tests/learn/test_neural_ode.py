@@ -12,15 +12,16 @@ from metastable.learn.neural.ode import (
     Continuous,
     ResidualLayers,
     Weights,
-    class_scores,
+    average_and_spread,
     classification_loss,
     final_state,
     initial_classifier,
+    resampled_layers,
     resize,
+    split_neurons,
     trace,
     velocity,
 )
-from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import FlowNet
 from tests.learn.differences import check_gradient
 
@@ -66,7 +67,10 @@ def test_layers_are_euler_steps_through_all_stages():
             a, b, c = (np.asarray(w[k]) for w in parameters.stages[stage])
             x = x + 0.5 * np.tanh(x @ a.T + b) @ c.T
     states, found = jax.jit(
-        lambda parameters: (trace(parameters, X, network), class_scores(parameters, X, network))
+        lambda parameters: (
+            trace(parameters, X, network),
+            parameters.scores(final_state(parameters, X, network)),
+        )
     )(parameters)
     assert states.shape == (9, 12, 3)
     assert np.allclose(states[-1, :, :2], x, atol=1e-13) and np.all(states[-1, :, 2] == 0)

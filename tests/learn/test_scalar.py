@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jax, jnp
-from metastable.learn.gaussian.depth import loss_and_slope, propagate, propagate_with_slope
 from metastable.learn.gaussian.scalar import (
     descend,
     gauss_newton,
@@ -18,6 +17,9 @@ from metastable.learn.gaussian.scalar import (
 from metastable.learn.gaussian.teacher import (
     ExactLayer,
     TruncatedLayer,
+    loss_and_slope,
+    propagate,
+    propagate_with_slope,
     random_covariances,
     random_matrices,
     teach,

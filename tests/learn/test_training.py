@@ -90,7 +90,7 @@ def test_a_finished_run_can_be_extended_and_another_problem_is_refused(whole, tm
         if change == "data":
             data = data + 1.0
         if change == "loss":
-            method = Gradient(lambda p, b: 2 * loss(p, b), method.optimiser)
+            method = Gradient(lambda p, b: 2 * loss(p, b), method.optimizer)
         how = {"draw": draw, "every": 10, "seed": int(change == "seed"), "checkpoint": file}
         with pytest.raises(ValueError, match="belongs to another run"):
             train(parameters, method, data, steps=50, **how)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
@@ -22,14 +21,12 @@ from starlette.staticfiles import StaticFiles
 from metastable import __version__
 from metastable.explorer.folder import Folder
 from metastable.explorer.guard import Guard, page_policy
-from metastable.explorer.limits import Limits, Refused, read_experiment
+from metastable.explorer.limits import Limits, Refused, read_experiment, read_object
 from metastable.explorer.pool import Busy, Late, Lost, Pool
 from metastable.explorer.presets import CHOICES, presets
-from metastable.explorer.session import Session
-from metastable.explorer.shelf import Shelf
+from metastable.explorer.session import KeptRuns, Session
 from metastable.explorer.standalone import STATIC
-
-__all__ = ["create_app"]
+from metastable.flows.spec import Experiment
 
 THINKING = 2  # processes for predictions, pictures of a start and what lies in the folder
 PACKING = 300.0  # seconds to pack a run for download
@@ -51,12 +48,11 @@ def create_app(
     - `token`: what every request must show; None for none.
     """
     desk = Desk(None if folder is None else Folder(folder), limits or Limits(), token)
+    posts = {"predict": desk.predict, "place": desk.place, "export": desk.export}
     routes: list[BaseRoute] = [
         Route("/", desk.page),
         Route("/api/about", desk.about),
-        Route("/api/predict", desk.predict, methods=["POST"]),
-        Route("/api/place", desk.place, methods=["POST"]),
-        Route("/api/export", desk.export, methods=["POST"]),
+        *(Route(f"/api/{name}", post, methods=["POST"]) for name, post in posts.items()),
         Route("/api/folder", desk.list_folder),
         Route("/api/recording/{name:path}", desk.recording),
         Route("/api/sweep/{name:path}/cell/{index}", desk.cell),
@@ -66,9 +62,8 @@ def create_app(
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     # The interactive documentation is left out: it would load scripts from other hosts.
-    app = FastAPI(
-        routes=routes, docs_url=None, redoc_url=None, openapi_url=None, lifespan=desk.lifespan
-    )
+    none: dict[str, Any] = dict.fromkeys(("docs_url", "redoc_url", "openapi_url"))
+    app = FastAPI(routes=routes, lifespan=desk.lifespan, **none)
     app.state.desk = desk
     for kind in (Refused, HTTPException, ClientDisconnect, *STATUS):
         app.add_exception_handler(kind, _tell)
@@ -83,7 +78,7 @@ class Desk:
         self.connected = 0
         self.pool: Pool
         self.thinking: Pool
-        self.shelf = Shelf()
+        self.kept = KeptRuns()
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -92,21 +87,14 @@ class Desk:
             for part in ("runs", "compiled"):
                 (root / part).mkdir()
             first = presets()[0]["spec"]
-            self.pool = Pool(
-                self.limits.runs,
-                root / "compiled",
-                first=({"think": "compile", "spec": first},),
-                excuse=f"{self.limits.runs} runs are computed already: wait for one to end, or "
-                "start the server with more --runs.",
-            )
-            self.thinking = Pool(
-                THINKING,
-                root / "compiled",
-                name="think",
-                first=tuple({"think": what, "spec": first} for what in ("predict", "place")),
-                reluctance=RELUCTANCE,
-            )
-            self.shelf.root = root / "runs"
+            jobs = lambda *names: tuple({"think": name, "spec": first} for name in names)
+            runs, cache = self.limits.runs, root / "compiled"
+            excuse = f"{runs} runs are computed already: wait for one to end, or start the server "
+            excuse += "with more --runs."
+            self.pool = Pool(runs, cache, first=jobs("compile"), excuse=excuse)
+            asked: dict[str, Any] = {"first": jobs("predict", "place"), "reluctance": RELUCTANCE}
+            self.thinking = Pool(THINKING, cache, name="think", **asked)
+            self.kept.root = root / "runs"
             warm = asyncio.create_task(self._warm())
             try:
                 yield
@@ -124,40 +112,26 @@ class Desk:
         return HTMLResponse(html, headers={"content-security-policy": page_policy(html)})
 
     async def about(self, request: Request) -> Response:
-        return JSONResponse(
-            {
-                "version": __version__,
-                "limits": self.limits.to_dict(),
-                "presets": presets(),
-                "choices": CHOICES,
-                "token_required": self.token is not None,
-                "folder": self.folder is not None,
-            }
-        )
+        about = {"version": __version__, "limits": self.limits.to_dict(), "presets": presets()}
+        given = {"token_required": self.token is not None, "folder": self.folder is not None}
+        return JSONResponse(about | {"choices": CHOICES} | given)
 
     async def predict(self, request: Request) -> Response:
-        body = await _body(request)
-        spec = read_experiment(body.get("spec"), self.limits).model_dump(mode="json")
-        fine = body.get("fine") is True
-        return await self._answered(request, think="predict", spec=spec, fine=fine)
+        experiment, body = await self._experiment(request)
+        job = {"spec": experiment.model_dump(mode="json"), "fine": body.get("fine") is True}
+        return await self._answered(request, think="predict", **job)
 
     async def place(self, request: Request) -> Response:
-        spec = (await _body(request)).get("spec")
-        spec = read_experiment(spec, self.limits).model_dump(mode="json")
+        spec = (await self._experiment(request))[0].model_dump(mode="json")
         _, packet = await self._think(request, think="place", spec=spec)
         return Response(packet, media_type="application/octet-stream")
 
     async def export(self, request: Request) -> Response:
         from metastable.explorer.export import to_python
 
-        experiment = read_experiment((await _body(request)).get("spec"), self.limits)
-        return JSONResponse(
-            {
-                "toml": experiment.to_toml(),
-                "python": to_python(experiment),
-                "fingerprint": experiment.digest,
-            }
-        )
+        experiment, _ = await self._experiment(request)
+        texts = {"toml": experiment.to_toml(), "python": to_python(experiment)}
+        return JSONResponse(texts | {"fingerprint": experiment.digest})
 
     async def list_folder(self, request: Request) -> Response:
         if self.folder is None:
@@ -166,7 +140,7 @@ class Desk:
 
     async def recording(self, request: Request) -> Response:
         root, name = self._root(), request.path_params["name"]
-        file = self.shelf.root / f"{secrets.token_hex(8)}.msr"
+        file = self.kept.root / f"{secrets.token_hex(8)}.msr"
         remove = BackgroundTask(file.unlink, missing_ok=True)
         try:
             await self._think(request, think="recording", root=root, name=name, file=str(file))
@@ -188,7 +162,7 @@ class Desk:
 
     async def download(self, request: Request) -> Response:
         name, _, kind = request.path_params["file"].rpartition(".")
-        run = self.shelf.find(name)
+        run = self.kept.find(name)
         if kind not in ("zip", "html", "msr"):
             raise Refused("downloads end in .zip, .html or .msr.")
         file = run.recording if kind == "msr" else run.folder / f"run.{kind}"
@@ -206,9 +180,14 @@ class Desk:
         self.connected += 1
         try:
             await socket.accept()
-            await Session(socket, self.pool, self.shelf, self.limits).serve()
+            await Session(socket, self.pool, self.kept, self.limits).serve()
         finally:
             self.connected -= 1
+
+    async def _experiment(self, request: Request) -> tuple[Experiment, dict[str, Any]]:
+        """What is asked about, and the whole body."""
+        body = read_object(await request.body(), "the body must be a JSON object")
+        return read_experiment(body.get("spec"), self.limits), body
 
     def _root(self) -> str:
         if self.folder is None:
@@ -245,16 +224,6 @@ async def _gone(request: Request) -> None:
     """Return once the client has closed its connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        tree = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        raise Refused("the body must be a JSON object; got something else.") from None
-    if not isinstance(tree, dict):
-        raise Refused(f"the body must be a JSON object; got {type(tree).__name__}.")
-    return tree
 
 
 async def _tell(request: Request, error: Exception) -> Response:

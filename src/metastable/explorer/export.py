@@ -6,8 +6,6 @@ from typing import Any
 
 from metastable.flows.spec import Experiment
 
-__all__ = ["to_python"]
-
 # Starts whose spec is the call of the function of the same name.
 STARTS = "uniform orthogonal von_mises_fisher planted caps polygon simplex gaussian_points".split()
 
@@ -48,31 +46,30 @@ def _flow(experiment: Experiment) -> tuple[str, str, str] | None:
     fields = experiment.field if isinstance(experiment.field, tuple) else (experiment.field,)
     written = [_field(one) for one in fields]
     flow = experiment.flow
-    stepper = flow.stepper
     if measure.kind not in STARTS or not written or None in written or flow.sum != "auto":
         return None
-    arguments = {k: v for k, v in measure.model_dump().items() if k != "kind"}
     words = [f"horizon={'math.inf' if flow.horizon == 'end' else repr(flow.horizon)}"]
-    if stepper is not None and stepper.kind == "merging":
-        words.append(f"stepper=ms.Merging({stepper.radius}, {_adaptive(stepper.stepper)})")
-    elif stepper is not None and stepper.kind == "adaptive":
-        words.append(f"stepper={_adaptive(stepper)}")
-    elif stepper is not None and stepper.kind in ("layers", "hardmax"):
-        given = _keywords(stepper.model_dump(exclude_defaults=True, exclude={"kind"}))
-        words.append(f"stepper=ms.{stepper.kind.capitalize()}({given})")
-    elif stepper is not None:
-        return None
+    if flow.stepper is not None:
+        stepper = _stepper(flow.stepper)
+        if stepper is None:
+            return None
+        words.append(f"stepper={stepper}")
     words.append(f"frames={flow.frames}")
-    if flow.seed:
-        words.append(f"seed={flow.seed}")
-    if flow.check:
-        words.append("check=True")
-    start = f"ms.{measure.kind}({_keywords(arguments)})"
+    words += [f"seed={flow.seed}"] if flow.seed else []
+    words += ["check=True"] if flow.check else []
+    start = f"ms.{measure.kind}({_keywords(measure.model_dump(exclude={'kind'}))})"
     return start, " + ".join(word for word in written if word), ", ".join(words)
 
 
-def _adaptive(stepper: Any) -> str:
-    return f"ms.Adaptive({stepper.rtol}, {stepper.atol}, max_steps={stepper.max_steps})"
+def _stepper(stepper: Any) -> str | None:
+    if stepper.kind == "merging":
+        return f"ms.Merging({stepper.radius}, {_stepper(stepper.stepper)})"
+    if stepper.kind == "adaptive":
+        return f"ms.Adaptive({stepper.rtol}, {stepper.atol}, max_steps={stepper.max_steps})"
+    if stepper.kind in ("layers", "hardmax"):
+        given = stepper.model_dump(exclude_defaults=True, exclude={"kind"})
+        return f"ms.{stepper.kind.capitalize()}({_keywords(given)})"
+    return None
 
 
 def _field(field: Any) -> str | None:

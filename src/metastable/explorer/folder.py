@@ -13,8 +13,6 @@ from metastable.core.folder import MANIFEST
 from metastable.core.result import DATA
 from metastable.explorer.limits import Refused, spec_for_page
 
-__all__ = ["Folder"]
-
 DEPTH = 3  # levels below the folder that are looked at
 MOST = 500  # entries of each kind
 LISTED = {"flow": "runs", "sweep": "sweeps", "inspect": "models"}  # kind of result → its list
@@ -45,18 +43,18 @@ class Folder:
 
     def list(self) -> dict[str, list[str]]:
         """Names of what can be opened."""
-        found: dict[str, list[str]] = {"runs": [], "sweeps": [], "models": []}
+        names: dict[str, list[str]] = {"runs": [], "sweeps": [], "models": []}
         level = [self.root]
         for _ in range(DEPTH + 1):
             below = []
             for folder in level:
                 kind = _kind(folder)
-                if kind and len(found[kind]) < MOST:
-                    found[kind].append(folder.relative_to(self.root).as_posix())
+                if kind and len(names[kind]) < MOST:
+                    names[kind].append(folder.relative_to(self.root).as_posix())
                 elif not kind:
                     below += _children(folder)
             level = below[: 20 * MOST]
-        return {kind: sorted(names) for kind, names in found.items()}
+        return {kind: sorted(each) for kind, each in names.items()}
 
     def recording(self, name: str) -> bytes:
         """A stored run, or the layers of a model, as a recording."""
@@ -84,12 +82,7 @@ class Folder:
 
     def sweep(self, name: str) -> dict[str, Any]:
         """Axes and maps of a sweep; an observable of time is shown at its last time."""
-        from metastable.sweep.status import open_sweep
-
-        path = self._sweep(name)
-        with _reading(name):
-            data = open_sweep(path)
-        dims = [str(d) for d in data["done"].dims if d != "repetition"]
+        _, data, dims = self._sweep(name)
         if math.prod(data.sizes[d] for d in dims) > CELLS:
             raise Refused(f"a sweep of more than {CELLS} cells cannot be drawn here.")
         maps = {}
@@ -115,13 +108,9 @@ class Folder:
         from metastable.sweep.cells import experiment_of
         from metastable.sweep.plan import plan_sweep
         from metastable.sweep.spec import canonical
-        from metastable.sweep.status import open_sweep
         from metastable.sweep.store import kept_sweep
 
-        path = self._sweep(name)
-        with _reading(name):
-            data = open_sweep(path)
-        dims = [str(d) for d in data["done"].dims if d != "repetition"]
+        path, data, dims = self._sweep(name)
         shape = [data.sizes[d] for d in dims]
         if index >= math.prod(shape):
             raise Refused(f"index must be below {math.prod(shape)}; got {index}.")
@@ -131,15 +120,19 @@ class Folder:
         for dim, k, values in zip(dims, np.unravel_index(index, shape), plan.values, strict=True):
             wanted = data[dim].values[k].item()
             chosen.append([canonical(v) for v in values].index(canonical(wanted)))
-        experiment = experiment_of(plan.recipe, plan.cell((*chosen, 0)))
-        return spec_for_page(experiment)
+        return spec_for_page(experiment_of(plan.recipe, plan.cell((*chosen, 0))))
 
-    def _sweep(self, name: str) -> Path:
+    def _sweep(self, name: str) -> tuple[Path, Any, list[str]]:
+        """The folder of a sweep, its data, and the names of its axes."""
+        from metastable.sweep.status import open_sweep
+
         path = self.inside(name)
         if _kind(path) != "sweeps":
             raise Refused(f"{name[:80]!r} holds no sweep.")
         self._check_links(path)
-        return path
+        with _reading(name):
+            data = open_sweep(path)
+        return path, data, [str(d) for d in data["done"].dims if d != "repetition"]
 
     def _check_links(self, path: Path) -> None:
         """No file below leads out of the chosen folder by a link."""

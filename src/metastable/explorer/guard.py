@@ -22,8 +22,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["Guard", "hosts_of", "is_loopback", "page_policy"]
-
 COOKIE = "metastable_token"
 BODY = 4_000_000  # bytes of a request
 RATE, BURST = 60.0, 240.0  # requests a second, and at once
@@ -50,16 +48,40 @@ def hosts_of(host: str) -> set[str] | None:
 
 def page_policy(html: str) -> str:
     """The Content-Security-Policy of the page: its own files, and its one import map by hash."""
-    found = re.search(r'<script type="importmap">(.*?)</script>', html, re.DOTALL)
-    digest = "" if found is None else f" 'sha256-{_sha256(found.group(1))}'"
+    inline = import_map(html)
+    digest = f" '{source_hash(inline)}'" if inline else ""
     return (
         f"default-src 'none'; script-src 'self'{digest}; style-src 'self'; img-src 'self' data: "
         "blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
 
-def _sha256(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def import_map(html: str) -> str:
+    """The text of a page's import map, if it has one."""
+    match = re.search(r'<script type="importmap">(.*?)</script>', html, re.DOTALL)
+    return match.group(1) if match else ""
+
+
+def source_hash(text: str) -> str:
+    """How a Content-Security-Policy names an inline script or style."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+class Bucket:
+    """An allowance of at most `most`, full at first, that refills at `rate` a second."""
+
+    def __init__(self, most: float, rate: float):
+        self.most, self.rate = most, rate
+        self.left, self.refilled = most, time.monotonic()
+
+    def spend(self) -> bool:
+        """Take one, if there is one left."""
+        now = time.monotonic()
+        self.left = min(self.most, self.left + self.rate * (now - self.refilled))
+        self.refilled = now
+        enough = self.left >= 1
+        self.left -= enough
+        return enough
 
 
 class Guard:
@@ -67,29 +89,29 @@ class Guard:
 
     def __init__(self, app: Any, *, hosts: set[str] | None, token: str | None):
         self.app, self.hosts, self.token = app, hosts, token
-        self.left, self.refilled = BURST, time.monotonic()
+        self.allowed = Bucket(BURST, RATE)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] not in ("http", "websocket"):
+        socket = scope["type"] == "websocket"
+        if not socket and scope["type"] != "http":
             return await self.app(scope, receive, send)
         headers = {name.decode("latin-1"): v.decode("latin-1") for name, v in scope["headers"]}
         status, reason = self._refusal(scope, headers)
+        if reason and socket:
+            await receive()
+            return await send({"type": "websocket.close", "code": 1008, "reason": reason})
         if reason:
-            if scope["type"] == "websocket":
-                await receive()
-                return await send({"type": "websocket.close", "code": 1008, "reason": reason})
             return await _answer(send, status, reason)
-        if scope["type"] == "websocket":
+        if socket:
             return await self.app(scope, receive, send)
-        fresh = self.token is not None and self._token_in_query(scope)
-
+        token = self.token if self._token_in_query(scope) else None
         answered = False
 
         async def sealed(message: Any) -> None:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                message["headers"] = [*message["headers"], *_seal(self.token if fresh else None)]
+                message["headers"] = [*message["headers"], *_seal(token)]
             await send(message)
 
         try:
@@ -100,22 +122,21 @@ class Guard:
 
     def _refusal(self, scope: Any, headers: dict[str, str]) -> tuple[int, str]:
         host = headers.get("host", "")
-        if self.hosts is not None and _name(host) not in self.hosts:
+        name = re.sub(r":\d*$", "", host).lower()  # without the port
+        if self.hosts is not None and name not in self.hosts:
             return 421, "Host must be the address this server was started with."
         origin = headers.get("origin")
         guarded = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")
-        if guarded and origin is not None and urlsplit_host(origin) != host:
+        if guarded and origin is not None and _host_of(origin) != host:
             return 403, "Origin must be this server: pages of other sites may not use it."
         if self.token is not None and not self._knows_token(scope, headers):
             return 401, "A token is needed: open the address that the server printed."
-        if not _whole(headers.get("content-length", "0"), BODY):
+        length = headers.get("content-length", "0")
+        whole = length.isascii() and length.isdigit() and len(length) < 12
+        if not whole or int(length) > BODY:
             return 413, f"A request may hold at most {BODY} bytes."
-        now = time.monotonic()
-        self.left = min(BURST, self.left + RATE * (now - self.refilled))
-        self.refilled = now
-        if self.left < 1:
+        if not self.allowed.spend():
             return 429, "Too many requests: wait a second."
-        self.left -= 1
         return 0, ""
 
     def _token_in_query(self, scope: Any) -> bool:
@@ -132,24 +153,14 @@ class Guard:
         return cookie is not None and self._matches(cookie.value)
 
     def _matches(self, value: str) -> bool:
-        assert self.token is not None
-        return hmac.compare_digest(value.encode(), self.token.encode())
+        return self.token is not None and hmac.compare_digest(value.encode(), self.token.encode())
 
 
-def urlsplit_host(origin: str) -> str | None:
+def _host_of(origin: str) -> str | None:
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
         return None
-
-
-def _name(host: str) -> str:
-    """A Host header without its port."""
-    return re.sub(r":\d*$", "", host).lower()
-
-
-def _whole(text: str, most: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= most
 
 
 def _seal(token: str | None) -> list[tuple[bytes, bytes]]:
@@ -162,21 +173,20 @@ def _seal(token: str | None) -> list[tuple[bytes, bytes]]:
         (b"cache-control", b"no-cache"),
     ]
     if token is not None:
-        headers.append(
-            (b"set-cookie", f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/".encode())
-        )
+        cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
+        headers.append((b"set-cookie", cookie.encode()))
     return headers
 
 
 def _bounded(receive: Any) -> Any:
     """A body that says nothing of its length ends where the largest would."""
-    seen = 0
+    size = 0
 
     async def bounded() -> Any:
-        nonlocal seen
+        nonlocal size
         message = await receive()
-        seen += len(message.get("body", b""))
-        return message if seen <= BODY else {"type": "http.disconnect"}
+        size += len(message.get("body", b""))
+        return message if size <= BODY else {"type": "http.disconnect"}
 
     return bounded
 

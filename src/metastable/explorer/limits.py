@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,8 +15,6 @@ from metastable.core.errors import one_line
 from metastable.core.toml import to_toml
 from metastable.flows.spec import Experiment
 from metastable.measures.spec import Densities
-
-__all__ = ["Limits", "Refused", "read_experiment", "spec_for_page"]
 
 
 class Refused(ValueError):
@@ -55,7 +54,8 @@ def read_experiment(tree: Any, limits: Limits) -> Experiment:
     if not isinstance(tree, dict):
         raise Refused(f"spec must be an object; got {type(tree).__name__}.")
     _check_leaves(tree)
-    tree = _with_seeds(tree)
+    digits = lambda seed: isinstance(seed, str) and re.fullmatch(r"[0-9]{1,19}", seed)
+    tree = _change_seeds(tree, lambda seed: int(seed) if digits(seed) else seed)
     for section, kind in (("measure", "uniform"), ("field", "self_attention")):
         if isinstance(tree.get(section), dict):
             tree[section] = {"kind": kind, **tree[section]}
@@ -70,27 +70,31 @@ def read_experiment(tree: Any, limits: Limits) -> Experiment:
     return experiment
 
 
+def read_object(text: str | bytes, rule: str) -> dict[str, Any]:
+    """The JSON object that a page sent; `Refused` with the rule for anything else."""
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused(f"{rule}; got something else.") from None
+    if not isinstance(tree, dict):
+        raise Refused(f"{rule}; got {type(tree).__name__}.")
+    return tree
+
+
 def spec_for_page(experiment: Experiment) -> dict[str, Any]:
     """An experiment as JSON; seeds too long for JavaScript's numbers are strings of digits."""
-
-    def told(node: Any, key: str = "") -> Any:
-        if isinstance(node, dict):
-            return {k: told(v, k) for k, v in node.items()}
-        if isinstance(node, list):
-            return [told(v) for v in node]
-        return str(node) if key == "seed" and isinstance(node, int) and node > 2**53 else node
-
-    return told(experiment.model_dump(mode="json", exclude_none=True))
+    long = lambda seed: isinstance(seed, int) and seed > 2**53
+    tree = experiment.model_dump(mode="json", exclude_none=True)
+    return _change_seeds(tree, lambda seed: str(seed) if long(seed) else seed)
 
 
-def _with_seeds(node: Any, key: str = "") -> Any:
-    """A copy of a tree in which seeds written as digits are numbers."""
+def _change_seeds(node: Any, change: Callable[[Any], Any], key: str = "") -> Any:
+    """A copy of a tree with every seed changed."""
     if isinstance(node, dict):
-        return {k: _with_seeds(v, k) for k, v in node.items()}
+        return {k: _change_seeds(v, change, k) for k, v in node.items()}
     if isinstance(node, list):
-        return [_with_seeds(v) for v in node]
-    digits = key == "seed" and isinstance(node, str) and re.fullmatch(r"[0-9]{1,19}", node)
-    return int(node) if digits else node
+        return [_change_seeds(v, change) for v in node]
+    return change(node) if key == "seed" else node
 
 
 def _check(experiment: Experiment, limits: Limits) -> None:
@@ -160,15 +164,7 @@ def _check_leaves(node: Any, depth: int = 0) -> None:
         if abs(node) > 2**53 if whole else not math.isfinite(node):
             shown = f"one of {node.bit_length()} bits" if whole else str(node)
             raise Refused(f"numbers must be finite, and integers below 2^53; got {shown}.")
-    elif isinstance(node, str) and not _is_text(node):
+    elif isinstance(node, str) and re.search(r"[\ud800-\udfff]", node):
         raise Refused(
             f"text must be Unicode without lone surrogates; got {ascii(node)[:60]}: remove them."
         )
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

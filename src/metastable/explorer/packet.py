@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["framed", "header_of", "pack", "read_recording", "unpack"]
-
 KINDS = {"f4": "<f4", "f8": "<f8", "u1": "u1", "u2": "<u2", "u4": "<u4"}
 
 

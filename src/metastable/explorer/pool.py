@@ -15,8 +15,6 @@ from typing import Any
 
 from metastable.explorer.packet import header_of
 
-__all__ = ["Busy", "Late", "Lost", "Pool", "Worker"]
-
 GRACE = 5.0  # seconds for a dropped run to let go before its process is ended
 SERVED = 1000  # jobs after which a process is replaced
 HELD = 2**30  # bytes after a job, and after it has let go of what it compiled; above, the same
@@ -46,9 +44,9 @@ class Worker:
 
     @classmethod
     async def launch(cls, cache: Path, name: str) -> Worker:
-        """A new process; `ready` waits until it can compute. `name` shows in lists of processes.
+        """A new process, whose first packet says that it can compute.
 
-        What it compiles is kept in the folder `cache`, for the next one.
+        `name` shows in lists of processes; what it compiles is kept in the folder `cache`.
         """
         environment = {
             **os.environ,
@@ -56,22 +54,11 @@ class Worker:
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
             "TF_CPP_MIN_LOG_LEVEL": "3",  # it complains of code it has itself compiled and cached
         }
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "metastable.explorer.worker",
-            name,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=2**16,
-            env=environment,
-            start_new_session=True,  # Ctrl-C belongs to the server, which tells its workers
-        )
-        return cls(process)
-
-    async def ready(self) -> None:
-        """Wait until the process has loaded what jobs need."""
-        await self.receive()
+        words = sys.executable, "-m", "metastable.explorer.worker", name
+        pipes = dict.fromkeys(("stdin", "stdout"), asyncio.subprocess.PIPE)
+        # Ctrl-C belongs to the server, which tells its workers.
+        how: dict[str, Any] = {"limit": 2**16, "env": environment, "start_new_session": True}
+        return cls(await asyncio.create_subprocess_exec(*words, **pipes, **how))
 
     async def begin(self, job: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -90,6 +77,13 @@ class Worker:
         if header["kind"] == "free":
             self.memory = header["memory"]
         return header, packet
+
+    async def rest(self) -> tuple[dict[str, Any], bytes] | None:
+        """The last packet of the job, once the process is free."""
+        answer = None
+        while (received := await self.receive())[0]["kind"] != "free":
+            answer = received
+        return answer
 
     def tell(self, what: signal.Signals) -> None:
         if self.alive and not self.killed:  # the dead would be waited for twice
@@ -153,8 +147,7 @@ class Pool:
             try:
                 for job in self.first:
                     await worker.begin(job)
-                    while (await worker.receive())[0]["kind"] != "free":
-                        pass
+                    await worker.rest()
                 free = True
             finally:
                 self.give_back(worker, free=free)
@@ -163,25 +156,21 @@ class Pool:
             self._tell()
 
     async def ask(self, job: dict[str, Any], seconds: float | None) -> tuple[dict[str, Any], bytes]:
-        """The answer to one job, header and packet.
+        """The answer to one job, header and packet, or `Busy`, `Late` or `Lost`.
 
-        Raises `Busy` when no worker becomes free, `Late` when the answer takes more than
-        `seconds`, `Lost` when the process dies. In each case, and when the caller is cancelled,
-        the worker is dropped or ended and its place is free again.
+        In each case, and when the caller is cancelled, the worker's place is free again.
         """
         worker = await self.take()
         answer, free = None, False
         try:
             async with asyncio.timeout(seconds):
                 await worker.begin(job)
-                while (received := await worker.receive())[0]["kind"] != "free":
-                    answer = received
+                answer = await worker.rest()
             free = True
         except TimeoutError:
             await worker.end()
-            raise Late(
-                f"No answer within {seconds:g} seconds: ask for something smaller."
-            ) from None
+            message = f"No answer within {seconds:g} seconds: ask for something smaller."
+            raise Late(message) from None
         except (EOFError, ConnectionError):
             raise Lost("The computation ended unexpectedly: ask again.") from None
         finally:
@@ -244,7 +233,7 @@ class Pool:
         try:
             if self.closing:
                 raise EOFError
-            await worker.ready()
+            await worker.receive()
         except BaseException:
             await self._end(worker)
             raise
@@ -262,8 +251,7 @@ class Pool:
             if not free:
                 worker.tell(signal.SIGUSR1)
                 async with asyncio.timeout(GRACE):
-                    while (await worker.receive())[0]["kind"] != "free":
-                        pass
+                    await worker.rest()
             if worker.alive and not (worker.tired or self.idle or self.closing):
                 self.idle.append(worker)
             else:

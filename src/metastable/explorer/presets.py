@@ -13,9 +13,6 @@ from metastable.fields import spec as fields
 from metastable.flows import spec as flow
 from metastable.measures import spec as measures
 
-__all__ = ["CHOICES", "presets"]
-
-
 DENSE = {"gaussian", *(kind for kind in measures.STARTS.kinds if kind.startswith("density"))}
 CHOICES = {
     "measure": [kind for kind in measures.STARTS.kinds if kind not in DENSE],

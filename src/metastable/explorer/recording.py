@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from metastable.core.outcome import Outcome
 from metastable.explorer.limits import spec_for_page
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
@@ -17,8 +17,6 @@ from metastable.flows import Frame, Trajectory
 from metastable.flows.build import build_start
 from metastable.flows.spec import Experiment
 from metastable.measures import Points
-
-__all__ = ["first_frame", "record_layers", "record_run"]
 
 FRAMES = 400  # of a recording at most
 
@@ -30,22 +28,37 @@ def first_frame(experiment: Experiment) -> bytes:
     return Scene(field, choose_sum(start, field), 8).packet(Frame.at(0.0, start), full=True)
 
 
-def record_run(experiment: Experiment, run: Trajectory, title: str) -> bytes:
-    """A stored run of tokens as a recording."""
-    start = run.frames[0]
-    head = {
+def head_of(
+    experiment: Experiment, start: Points, clock: str, play_clock: str, title: str
+) -> dict[str, Any]:
+    """The header that begins the recording of a run."""
+    return {
         "kind": "head",
         "spec": spec_for_page(experiment),
         "prediction": predict_experiment(experiment),
-        "clock": run.clock,
+        "clock": clock,
         "view": view_of(start),
         "dim": start.dim,
         "axis_label": "time t",
-        "play_clock": "linear" if run.log_times is None else "log",
+        "play_clock": play_clock,
         "title": title,
     }
+
+
+def end_packet(outcome: Outcome, verdicts: list[dict[str, Any]], note: str) -> bytes:
+    """The packet that ends a recording."""
+    told = {"outcome": dataclasses.asdict(outcome), "verdicts": verdicts, "note": note}
+    return pack({"kind": "end", **told})
+
+
+def record_run(experiment: Experiment, run: Trajectory, title: str) -> bytes:
+    """A stored run of tokens as a recording."""
+    start = run.frames[0]
+    head = head_of(
+        experiment, start, run.clock, "linear" if run.log_times is None else "log", title
+    )
     scene = Scene(run.field, choose_sum(start, run.field) if start.count > 1 else None, DEGREES)
-    return _tape(head, scene, run, run.outcome)
+    return _tape(head, scene, run)
 
 
 def record_layers(run: Trajectory, title: str) -> bytes:
@@ -55,9 +68,8 @@ def record_layers(run: Trajectory, title: str) -> bytes:
     layers together, and normalised again.
     """
     centred = [np.asarray(f.points) - np.asarray(f.points).mean(axis=0) for f in run.frames]
-    _, _, axes = np.linalg.svd(
-        np.concatenate(centred[:: -(-len(centred) // 32)]), full_matrices=False
-    )
+    some = np.concatenate(centred[:: -(-len(centred) // 32)])
+    axes = np.linalg.svd(some, full_matrices=False)[2]
     frames = []
     for layer in centred:
         flat = layer @ axes[:3].T
@@ -74,27 +86,17 @@ def record_layers(run: Trajectory, title: str) -> bytes:
         "title": title,
         "words": run.statistics.get("words"),
     }
-    return _tape(head, Scene(None), run, run.outcome, shown=frames)
+    return _tape(head, Scene(None), run, shown=frames)
 
 
-def _tape(
-    head: dict[str, Any], scene: Scene, run: Trajectory, outcome: Any, shown: Any = None
-) -> bytes:
-    parts = [pack(head)]
-    frames = list(_frames(run))
-    for k in sorted({*range(0, len(frames), -(-len(frames) // FRAMES)), len(frames) - 1}):
-        place = None if shown is None else shown[k]
-        parts.append(scene.packet(frames[k], full=True, shown=place))
-    end = {"kind": "end", "outcome": dataclasses.asdict(outcome), "verdicts": [], "note": ""}
-    return b"".join(framed(part) for part in [*parts, pack(end)])
-
-
-def _frames(run: Trajectory) -> Iterator[Frame]:
-    """The frames of a finished run, as they would have been watched."""
-    for k, measure in enumerate(run.frames):
-        frame = Frame.at(float(run.times[k]), measure)
+def _tape(head: dict[str, Any], scene: Scene, run: Trajectory, shown: Any = None) -> bytes:
+    """A recording of a finished run, its frames as they would have been watched."""
+    parts, count = [pack(head)], len(run.frames)
+    for k in sorted({*range(0, count, -(-count // FRAMES)), count - 1}):
+        frame = Frame.at(float(run.times[k]), run.frames[k])
         if run.log_times is not None:
             frame = frame._replace(log_time=float(run.log_times[k]))
         if run.mergers is not None:
-            frame = frame._replace(names=run.mergers.names(measure.count))
-        yield frame
+            frame = frame._replace(names=run.mergers.names(frame.measure.count))
+        parts.append(scene.packet(frame, full=True, shown=None if shown is None else shown[k]))
+    return b"".join(map(framed, [*parts, end_packet(run.outcome, [], "")]))

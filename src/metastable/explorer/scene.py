@@ -1,4 +1,4 @@
-"""What the page sees of one moment: places, colours, and the numbers drawn beside the sphere."""
+"""What the page sees of one moment: places, colors, and the numbers drawn beside the sphere."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from metastable.observe.modes import amplitudes
 from metastable.observe.similarity import similarity
 from metastable.observe.summary import attention_of, energy_form
 
-__all__ = ["Scene"]
-
 BINS = 40
 SAMPLE = 500  # tokens whose pairs make the histogram
 PAIRS = 2000  # so many tokens have their energy summed pair by pair
@@ -36,14 +34,14 @@ class Scene:
 
     Places and speeds go into every packet. What costs more (clusters, energy, modes, histogram,
     attention) is looked at in every frame of a small run; in a large one as often as it takes a
-    quarter of the time, and colours stay in between.
+    quarter of the time, and colors stay in between.
     """
 
     def __init__(self, field: Field | None, sum: Sum | None = None, degrees: int = 8):
         self.field, self.sum, self.degrees = field, sum, degrees
         self.head = attention_of(field) if field is not None else None
         self.index = 0
-        self.colours = np.zeros(0, int)
+        self.colors = np.zeros(0, int)
         self.count: int | None = None
         self.names: np.ndarray | None = None
         self.before: Frame | None = None
@@ -62,7 +60,7 @@ class Scene:
         arrays = {"positions": places, "cluster": np.zeros(0), "speed": self._speed(moment)}
         header = {"kind": "frame", "index": self.index, **_clock(moment.log_time), "scale": scale}
         began = time.perf_counter()
-        self._carry_colours(moment)
+        self._carry_colors(moment)
         if full or began - self.looked > REST * self.cost:
             numbers, more = self._look(moment.measure)
             header |= numbers
@@ -71,7 +69,7 @@ class Scene:
             self.looks += 1
             # The first looks may have compiled something; they say nothing of the next.
             self.cost = self.looked - began if self.looks > 2 else 0.0
-        arrays["cluster"] = self.colours.astype("u2")
+        arrays["cluster"] = self.colors.astype("u2")
         if moment.names is not None:
             arrays["mass"] = np.asarray(moment.measure.weights, "f4")
         self.before = moment
@@ -79,32 +77,28 @@ class Scene:
         return pack(header | {"clusters": self.count}, arrays)
 
     def _look(self, tokens: Points) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        beta = None if self.head is None else float(self.head.beta)
-        found = clusters(tokens, beta)
-        self.colours = recoloured(self.colours, found.labels)
-        self.count = found.count
+        partition = clusters(tokens, None if self.head is None else float(self.head.beta))
+        self.colors = recolored(self.colors, partition.labels)
+        self.count = partition.count
         numbers: dict[str, Any] = {"energy": self._energy(tokens), "amplitudes": None}
         if tokens.on_sphere:
             numbers["amplitudes"] = [float(a) for a in amplitudes(tokens, self.degrees)]
-        sample = _some(tokens, SAMPLE)
-        counts = similarity(sample, bins=BINS).histogram
+        counts = similarity(_some(tokens, SAMPLE), bins=BINS).histogram
         numbers["histogram"] = [float(f"{share:.4g}") for share in counts]
-        arrays = {}
-        if self.head is not None and tokens.on_sphere:
-            arrays["attention"] = self._attention(tokens)
-        return numbers, arrays
+        attends = self.head is not None and tokens.on_sphere
+        return numbers, {"attention": self._attention(tokens)} if attends else {}
 
     def _attention(self, tokens: Points) -> np.ndarray:
-        """Where some tokens look, sorted by colour; 255 is the largest entry."""
+        """Where some tokens look, sorted by color; 255 is the largest entry."""
         assert self.head is not None
-        few = _some(tokens, MAPPED, np.argsort(self.colours, kind="stable"))
+        few = _some(tokens, MAPPED, np.argsort(self.colors, kind="stable"))
         head, m = self.head, few.count
         # Tokens without mass fill it up to one size, and so to one compilation.
         pad = lambda a: np.pad(a, [(0, MAPPED - m)] + [(0, 0)] * (a.ndim - 1), mode="edge")
         mass = np.pad(np.asarray(few.weights), (0, MAPPED - m))
         filled = Points.unchecked(pad(few.points), mass, pad(few.positions))
-        matrix = np.asarray(attention(filled, head.beta, head.query, head.key, head.causal))
-        matrix = matrix[:m, :m]
+        matrix = attention(filled, head.beta, head.query, head.key, head.causal)
+        matrix = np.asarray(matrix)[:m, :m]
         return np.round(255 * matrix / matrix.max()).astype("u1")
 
     def _energy(self, tokens: Points) -> float | None:
@@ -144,23 +138,22 @@ class Scene:
         x, old = np.asarray(moment.measure.points), np.asarray(self.before.measure.points)  # type: ignore[union-attr]
         rows = [known.get(int(name), -1) for name in moment.names]
         # A merged token stands where its parts met: the nearest old row is one of them.
-        return np.array(
-            [k if k >= 0 else int(np.argmax(old @ x[i])) for i, k in enumerate(rows)], int
-        )
+        nearest = lambda i: int(np.argmax(old @ x[i]))
+        return np.array([k if k >= 0 else nearest(i) for i, k in enumerate(rows)], int)
 
-    def _carry_colours(self, moment: Frame) -> None:
-        if len(self.colours) != moment.measure.count:
-            if len(self.colours) and moment.names is not None:
-                self.colours = self.colours[self._origin(moment)]
+    def _carry_colors(self, moment: Frame) -> None:
+        if len(self.colors) != moment.measure.count:
+            if len(self.colors) and moment.names is not None:
+                self.colors = self.colors[self._origin(moment)]
             else:
-                self.colours = np.zeros(moment.measure.count, int)
+                self.colors = np.zeros(moment.measure.count, int)
         self.names = moment.names
 
 
-def recoloured(old: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Labels renumbered so that each cluster keeps the colour most of its tokens had.
+def recolored(old: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Labels renumbered so that each cluster keeps the color most of its tokens had.
 
-    >>> recoloured(np.array([0, 0, 1, 1]), np.array([1, 1, 1, 0])).tolist()
+    >>> recolored(np.array([0, 0, 1, 1]), np.array([1, 1, 1, 0])).tolist()
     [0, 0, 0, 1]
     """
     labels = np.where(labels < 0, labels.max() + 1, labels)
@@ -168,11 +161,11 @@ def recoloured(old: np.ndarray, labels: np.ndarray) -> np.ndarray:
     pairs, weight = np.unique(np.stack([labels, old]), axis=1, return_counts=True)
     taken: set[int] = set()
     for k in np.argsort(-weight, kind="stable"):
-        label, colour = int(pairs[0, k]), int(pairs[1, k])
-        if new[label] < 0 and colour not in taken:
-            new[label] = colour
-            taken.add(colour)
-    free = (colour for colour in range(2 * len(new) + len(taken) + 1) if colour not in taken)
+        label, color = int(pairs[0, k]), int(pairs[1, k])
+        if new[label] < 0 and color not in taken:
+            new[label] = color
+            taken.add(color)
+    free = (color for color in range(2 * len(new) + len(taken) + 1) if color not in taken)
     for label in np.flatnonzero(new < 0):
         new[label] = next(free)
     return new[labels]

@@ -1,41 +1,76 @@
-"""One page at the WebSocket: what it asks for, and the frames it has room for."""
+"""One page at the WebSocket: what it asks for, the frames it has room for, and the kept runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
+import shutil
 import signal
-import time
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from metastable.explorer.limits import Limits, Refused, read_experiment
+from metastable.explorer.guard import Bucket
+from metastable.explorer.limits import Limits, Refused, read_experiment, read_object
 from metastable.explorer.pool import Busy, Pool, Worker
-from metastable.explorer.shelf import Shelf, Shelved
-
-__all__ = ["Session"]
 
 CREDIT = 4  # frames in flight
 PATIENCE = 900.0  # seconds a run may wait for its page: paused tabs must not hold every worker
 
 
-class Bucket:
-    """An allowance of at most `most`, full at first, that refills at `rate` a second."""
+@dataclass
+class KeptRun:
+    """One run on disk: its folder with the recording and the result; complete once `ended`."""
 
-    def __init__(self, most: float, rate: float):
-        self.most, self.rate = most, rate
-        self.left, self.refilled = most, time.monotonic()
+    name: str
+    folder: Path
+    ended: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # of whoever adds to the folder
 
-    def spend(self) -> bool:
-        """Take one, if there is one left."""
-        now = time.monotonic()
-        self.left = min(self.most, self.left + self.rate * (now - self.refilled))
-        self.refilled = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
+    @property
+    def recording(self) -> Path:
+        return self.folder / "run.msr"
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "result"
+
+
+class KeptRuns:
+    """At most `most` runs of this session, the oldest dropped first; names cannot be guessed."""
+
+    def __init__(self, most: int = 8):
+        self.root: Path  # known once the server runs
+        self.most = most
+        self.runs: dict[str, KeptRun] = {}
+
+    def new(self) -> KeptRun:
+        name = secrets.token_urlsafe(12)
+        folder = self.root / name
+        folder.mkdir()
+        self.runs[name] = KeptRun(name, folder)
+        return self.runs[name]
+
+    def tidy(self) -> None:
+        """Forget the oldest runs beyond the most."""
+        while len(self.runs) > self.most:
+            self.drop(next(iter(self.runs)))
+
+    def drop(self, name: str) -> None:
+        if name in self.runs:
+            shutil.rmtree(self.runs.pop(name).folder, ignore_errors=True)
+
+    def find(self, name: str) -> KeptRun:
+        """A finished run, by name."""
+        run = self.runs.get(name)
+        if run is None:
+            raise Refused("This run is not kept any more: start it again.")
+        if not run.ended:
+            raise Refused("This run has not ended yet: wait for it, or stop it.")
+        return run
 
 
 class Session:
@@ -49,8 +84,8 @@ class Session:
     way are left out; "finished" still comes.
     """
 
-    def __init__(self, socket: WebSocket, pool: Pool, shelf: Shelf, limits: Limits):
-        self.socket, self.pool, self.shelf, self.limits = socket, pool, shelf, limits
+    def __init__(self, socket: WebSocket, pool: Pool, kept: KeptRuns, limits: Limits):
+        self.socket, self.pool, self.kept, self.limits = socket, pool, kept, limits
         self.flight = 0
         self.paused = self.stopped = False
         self.room = asyncio.Condition()
@@ -73,7 +108,7 @@ class Session:
                 except Refused as refused:
                     if not self.forgiven.spend():
                         return await self.socket.close(1008, "too many refused messages")
-                    await self._say({"type": "error", "error": str(refused)})
+                    await self._say_error(str(refused))
         except (WebSocketDisconnect, RuntimeError):
             return
         finally:
@@ -92,15 +127,14 @@ class Session:
                     self.flight -= 1
                     self.allowed.left += 1  # an answer that was asked for does not count
                 self.room.notify_all()
-        elif kind in ("pause", "resume"):
+        elif kind in ("pause", "resume", "stop"):
             async with self.room:
-                self.paused = kind == "pause"
+                if kind == "stop":
+                    self.stopped = True
+                else:
+                    self.paused = kind == "pause"
                 self.room.notify_all()
-        elif kind == "stop":
-            async with self.room:
-                self.stopped = True
-                self.room.notify_all()
-            if self.worker is not None:
+            if kind == "stop" and self.worker is not None:
                 self.worker.tell(signal.SIGINT)
         else:
             raise Refused(
@@ -110,21 +144,20 @@ class Session:
 
     async def _run(self, job: dict[str, Any]) -> None:
         """From start to end: ask for a worker, and pass its frames on."""
-        run = self.shelf.new()
+        run = self.kept.new()
         try:
             try:
                 self.worker = worker = await self.pool.take()
             except Busy as busy:
-                await self._say({"type": "error", "error": str(busy)})
-                return
+                return await self._say_error(str(busy))
             free = False
             try:
                 await worker.begin(job | {"folder": str(run.folder)})
                 free = await self._pass_on(worker, run)
             except (EOFError, ConnectionError):
-                await self._say({"type": "error", "error": "The computation ended unexpectedly."})
+                await self._say_error("The computation ended unexpectedly.")
             except TimeoutError:
-                await self._say({"type": "error", "error": "Paused too long: start the run again."})
+                await self._say_error("Paused too long: start the run again.")
             finally:
                 self.worker = None
                 self.pool.give_back(worker, free=free)
@@ -132,10 +165,10 @@ class Session:
             return  # the page has gone; `serve` hears of it too
         finally:
             if not run.ended:
-                self.shelf.drop(run.name)
-            self.shelf.tidy()
+                self.kept.drop(run.name)
+            self.kept.tidy()
 
-    async def _pass_on(self, worker: Worker, run: Shelved) -> bool:
+    async def _pass_on(self, worker: Worker, run: KeptRun) -> bool:
         """Relay a run; True once the worker is free again."""
         while True:
             header, packet = await worker.receive()
@@ -149,16 +182,16 @@ class Session:
                 else:
                     await self.socket.send_bytes(packet)
             elif kind == "head":
-                told = {key: header[key] for key in header if key not in ("arrays", "kind")}
-                await self._say({"type": "started", "run_id": run.name, **told})
+                content = {key: header[key] for key in header if key not in ("arrays", "kind")}
+                await self._say({"type": "started", "run_id": run.name, **content})
             elif kind == "judging":
                 await self._say({"type": "judging"})
             elif kind == "end":
                 run.ended = True
-                told = {key: header[key] for key in ("outcome", "verdicts", "note")}
-                await self._say({"type": "finished", "run_id": run.name, **told})
+                content = {key: header[key] for key in ("outcome", "verdicts", "note")}
+                await self._say({"type": "finished", "run_id": run.name, **content})
             elif kind == "error":
-                await self._say({"type": "error", "error": header["error"]})
+                await self._say_error(header["error"])
             elif kind == "free":
                 return True
 
@@ -175,6 +208,9 @@ class Session:
         if self.socket.application_state is WebSocketState.CONNECTED:
             await self.socket.send_text(json.dumps(message, allow_nan=False))
 
+    async def _say_error(self, error: str) -> None:
+        await self._say({"type": "error", "error": error})
+
 
 def _read(message: Any, most: int) -> dict[str, Any]:
     text = message.get("text")
@@ -182,34 +218,20 @@ def _read(message: Any, most: int) -> dict[str, Any]:
         raise Refused("messages must be JSON text; got bytes.")
     if len(text) > most:
         raise Refused(f"messages must hold at most {most} characters; got {len(text)}.")
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Refused("messages must be JSON objects; got something else.") from None
-    if not isinstance(tree, dict):
-        raise Refused(f"messages must be JSON objects; got {type(tree).__name__}.")
-    return tree
+    return read_object(text, "messages must be JSON objects")
 
 
 def _job(message: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """What the worker is told, from a start message."""
-    experiment = read_experiment(with_choices(message), limits)
+    """What the worker is asked, from a start message: its `frames` and `merge` go into the spec."""
+    spec, frames = message.get("spec"), message.get("frames")
+    flow = spec.get("flow", {}) if isinstance(spec, dict) else None
+    if isinstance(flow, dict):
+        flow = flow if frames is None else flow | {"frames": frames}
+        if message.get("merge") is True and flow.get("stepper") is None:
+            flow = flow | {"stepper": {"kind": "merging"}}
+        spec = spec | {"flow": flow}
+    experiment = read_experiment(spec, limits)
     clock = message.get("clock", "linear")
     if clock not in ("linear", "log"):
         raise Refused('clock must be "linear" or "log".')
     return {"spec": experiment.model_dump(mode="json"), "clock": clock}
-
-
-def with_choices(message: dict[str, Any]) -> Any:
-    """The spec of a message, with its `frames` and `merge` written into it."""
-    spec, frames, merge = message.get("spec"), message.get("frames"), message.get("merge")
-    if not isinstance(spec, dict):
-        return spec
-    flow = spec.get("flow", {})
-    if not isinstance(flow, dict):
-        return spec
-    if frames is not None:
-        flow = flow | {"frames": frames}
-    if merge is True and flow.get("stepper") is None:
-        flow = flow | {"stepper": {"kind": "merging"}}
-    return spec | {"flow": flow}

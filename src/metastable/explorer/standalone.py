@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from pathlib import Path
 
+from metastable.explorer.guard import import_map, source_hash
 from metastable.explorer.packet import framed, header_of, read_recording
-
-__all__ = ["STATIC", "standalone_page"]
 
 STATIC = Path(__file__).parent / "static"
 MOST = 40 * 2**20  # bytes of frames inside one page
@@ -24,32 +22,29 @@ def standalone_page(recording: Path) -> str:
     """
     html = (STATIC / "index.html").read_text(encoding="utf-8")
     style = (STATIC / "style.css").read_text(encoding="utf-8")
-    imports = json.loads(_between(html, '<script type="importmap">', "</script>"))["imports"]
-    inlined = {name: _as_data(STATIC / Path(file).name) for name, file in imports.items()}
-    the_map = json.dumps({"imports": inlined})
+    old_map = import_map(html)
+    as_text = lambda content: base64.b64encode(content).decode()
+    as_data = lambda file: "data:text/javascript;base64," + as_text(file.read_bytes())
+    imports = json.loads(old_map)["imports"].items()
+    new_map = json.dumps({"imports": {k: as_data(STATIC / Path(file).name) for k, file in imports}})
     start = 'import "metastable/main";'
     policy = (
-        f"default-src 'none'; script-src data: '{_hash(the_map)}' '{_hash(start)}'; "
-        f"style-src '{_hash(style)}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src data: '{source_hash(new_map)}' '{source_hash(start)}'; "
+        f"style-src '{source_hash(style)}'; img-src data: blob:; base-uri 'none'; "
+        "form-action 'none'"
     )
-    tape = base64.b64encode(_within(recording, MOST)).decode()
-    old_map = _between(html, '<script type="importmap">', "</script>")
     pieces = {
         '<link rel="stylesheet" href="static/style.css">': f"<style>{style}</style>",
-        f'<script type="importmap">{old_map}</script>': (
-            f'<script type="importmap">{the_map}</script>'
-        ),
-        '<script type="module" src="static/main.js"></script>': (
-            f'<script type="module">{start}</script>'
-        ),
-        RECORDING: RECORDING.replace("></", f">{tape}</"),
+        f'<script type="importmap">{old_map}<': f'<script type="importmap">{new_map}<',
+        '<script type="module" src="static/main.js">': f'<script type="module">{start}',
+        RECORDING: RECORDING.replace("></", f">{as_text(_within(recording, MOST))}</"),
     }
     for old, new in pieces.items():
         if html.count(old) != 1:
             raise RuntimeError(f"index.html must hold {old[:60]} once; it does {html.count(old)}×")
         html = html.replace(old, new)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    return re.sub(r"(<head[^>]*>)", lambda found: found.group(1) + meta, html, count=1)
+    return re.sub(r"(<head[^>]*>)", lambda head: head.group(1) + meta, html, count=1)
 
 
 def _within(recording: Path, most: int) -> bytes:
@@ -59,15 +54,3 @@ def _within(recording: Path, most: int) -> bytes:
     frames = [k for k, packet in enumerate(packets) if header_of(packet)["kind"] == "frame"]
     dropped = set(frames) - {*frames[::every], *frames[-1:]}
     return b"".join(framed(packet) for k, packet in enumerate(packets) if k not in dropped)
-
-
-def _between(text: str, start: str, end: str) -> str:
-    return text.split(start, 1)[1].split(end, 1)[0]
-
-
-def _as_data(file: Path) -> str:
-    return "data:text/javascript;base64," + base64.b64encode(file.read_bytes()).decode()
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -12,8 +12,6 @@ from metastable.flows.spec import Experiment
 from metastable.measures import Points
 from metastable.theory.spectrum import exit_time
 
-__all__ = ["DEGREES", "predict_experiment", "view_of"]
-
 DEGREES = 16  # harmonics whose amplitudes are drawn, at most
 # Samples behind the distribution of first clusters: quick, and fine. One costs 0.2 ms on the
 # circle; on S² 2 ms, and more like the cube of the dominant degree, above `MODES` too much.
@@ -61,32 +59,28 @@ def _predict(text: str, fine: bool) -> dict[str, Any]:
 
 
 def _sentences(found: Prediction, uniform: bool) -> list[str]:
-    said = []
-    if found.dominant_mode is not None and found.max_rate is not None:
-        said.append(
-            f"Harmonic {found.dominant_mode} grows fastest, at rate {found.max_rate:.3g} per unit "
-            f"of {found.clock} time."
-        )
+    mode, rate, life = found.dominant_mode, found.max_rate, found.plateau_lifetime
+    noise, critical, theorem = found.noise, found.critical_noise, found.single_cluster_theorem
+    lines = []
+    if mode is not None and rate is not None:
+        unit = f"per unit of {found.clock} time"
+        lines.append(f"Harmonic {mode} grows fastest, at rate {rate:.3g} {unit}.")
     elif found.rates is not None:
-        said.append("No harmonic grows: the uniform measure is stable.")
+        lines.append("No harmonic grows: the uniform measure is stable.")
     if found.expected_clusters is not None:
-        said.append(f"About {found.expected_clusters:.1f} clusters form first.")
+        lines.append(f"About {found.expected_clusters:.1f} clusters form first.")
     if found.exit_time is not None:
-        said.append(f"Tokens leave uniformity near t = {found.exit_time:.3g}.")
-    if found.plateau_lifetime is not None:
-        said.append(
-            f"A ring of {found.dominant_mode} clusters holds for {found.plateau_lifetime:.3g}."
-        )
-    if found.critical_noise is not None and found.noise is not None:
-        stable = "stable" if found.noise < found.critical_noise else "unstable"
-        said.append(
-            f"With κ = {found.noise:.3g} (critical {found.critical_noise:.3g}) uniform is {stable}."
-        )
-    if found.single_cluster_theorem is not None:
-        said.append(f"In the end one cluster. {found.single_cluster_theorem}")
-    if said and not uniform:
-        said.append("All of this from a uniform start; this one is not.")
-    return said or ["No theorem speaks of this field: watch."]
+        lines.append(f"Tokens leave uniformity near t = {found.exit_time:.3g}.")
+    if life is not None:
+        lines.append(f"A ring of {mode} clusters holds for {life:.3g}.")
+    if critical is not None and noise is not None:
+        stable = "stable" if noise < critical else "unstable"
+        lines.append(f"With κ = {noise:.3g} (critical {critical:.3g}) uniform is {stable}.")
+    if theorem is not None:
+        lines.append(f"In the end one cluster. {theorem}")
+    if lines and not uniform:
+        lines.append("All of this from a uniform start; this one is not.")
+    return lines or ["No theorem speaks of this field: watch."]
 
 
 def view_of(measure: Points) -> str:

@@ -16,22 +16,22 @@ import resource
 import signal
 import sys
 import traceback
+import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from metastable.core.numerics import jax
-from metastable.explorer.answers import answer
-from metastable.explorer.keep import store, verdicts
-from metastable.explorer.limits import spec_for_page
-from metastable.explorer.live import live
+from metastable.explorer.folder import Folder
+from metastable.explorer.live import complete, live, store, verdicts
 from metastable.explorer.packet import framed, pack
+from metastable.explorer.recording import end_packet, first_frame, head_of
 from metastable.explorer.scene import Scene
-from metastable.explorer.theory import DEGREES, predict_experiment, view_of
+from metastable.explorer.standalone import standalone_page
+from metastable.explorer.theory import DEGREES, predict_experiment
 from metastable.fields.sums import Dense
 from metastable.flows.spec import Experiment
-
-__all__ = ["main"]
 
 # Bytes a process may grow by before it lets go of what it compiled. The first question and the
 # first run with its verdicts compile 100 and 380 MB, each new number of tokens 12 and 70 MB more.
@@ -84,7 +84,13 @@ def main() -> None:
             _free(out, most)
             continue
         try:
-            _serve(job, out, signals)
+            if "folder" in job:
+                _run(job, out, signals)
+            else:
+                signals.at_once = True
+                packet = answer(job)
+                signals.at_once = False
+                _send(out, packet)
         except Dropped:
             pass
         except BrokenPipeError:
@@ -97,34 +103,14 @@ def main() -> None:
         _free(out, most)
 
 
-def _serve(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
-    if "folder" in job:
-        return _run(job, out, signals)
-    signals.at_once = True
-    packet = answer(job)
-    signals.at_once = False
-    _send(out, packet)
-
-
 def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
     """One run: head, frames, end; all of it also on tape."""
     started = datetime.now(UTC)
     folder = Path(job["folder"])
     experiment = Experiment.model_validate(job["spec"])
     run = live(experiment, log_clock=job["clock"] == "log", stopped=lambda: signals.stop)
-    prediction = predict_experiment(experiment)
-    head = {
-        "kind": "head",
-        "spec": spec_for_page(experiment),
-        "prediction": prediction,
-        "clock": run.field.clock,
-        "view": view_of(run.start),
-        "dim": run.start.dim,
-        "axis_label": "time t",
-        "play_clock": job["clock"],
-        "title": experiment.name,
-    }
-    degrees = min(len(prediction.get("rates") or range(8)), DEGREES)
+    head = head_of(experiment, run.start, run.field.clock, job["clock"], experiment.name)
+    degrees = min(len(head["prediction"].get("rates") or range(8)), DEGREES)
     scene = Scene(run.field, run.sum or Dense(), degrees)
     with (folder / "run.msr").open("wb") as tape:
 
@@ -152,8 +138,61 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
         signals.at_once = True
         rows, note = verdicts(result)
         signals.at_once = False
-        outcome = {"name": result.outcome.name, "message": result.outcome.message}
-        emit(pack({"kind": "end", "outcome": outcome, "verdicts": rows, "note": note}))
+        emit(end_packet(result.outcome, rows, note))
+
+
+def answer(job: dict[str, Any]) -> bytes:
+    """The packet that answers a job: {"think": name of the question, and its arguments}.
+
+    Its kind is "answer", with the result under that key; that of "place" is a frame. Questions
+    with a `file` write their result there. `spec` and `root` stand for an experiment and a folder.
+    """
+    arguments = {key: value for key, value in job.items() if key not in ("think", "spec", "root")}
+    subject = [Experiment.model_validate(job["spec"])] if "spec" in job else []
+    subject += [Folder(job["root"])] if "root" in job else []
+    result = _QUESTIONS[job["think"]](*subject, **arguments)
+    return result if isinstance(result, bytes) else pack({"kind": "answer", "answer": result})
+
+
+def _compile(experiment: Experiment) -> None:
+    """Run an experiment as far as its first motion: what had to be compiled stays compiled."""
+    run = live(experiment)
+    scene = Scene(run.field, run.sum or Dense())
+    for _, frame in zip(range(2), run, strict=False):
+        scene.packet(frame, full=True)
+
+
+def _recording(folder: Folder, name: str, file: str) -> None:
+    Path(file).write_bytes(folder.recording(name))
+
+
+def _zip(result: str, file: str) -> None:
+    """Complete a result folder and pack it; what it holds is compressed already."""
+    folder, part = Path(result), Path(file).with_suffix(".part")
+    complete(folder)
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, Path("run") / path.relative_to(folder))
+    part.replace(file)
+
+
+def _html(recording: str, file: str) -> None:
+    part = Path(file).with_suffix(".part")
+    part.write_text(standalone_page(Path(recording)), encoding="utf-8")
+    part.replace(file)
+
+
+_QUESTIONS: dict[str, Callable[..., Any]] = {
+    "predict": predict_experiment,
+    "place": first_frame,
+    "compile": _compile,
+    "list": Folder.list,
+    "recording": _recording,
+    "sweep": Folder.sweep,
+    "cell": Folder.cell,
+    "zip": _zip,
+    "html": _html,
+}
 
 
 def _sentence(error: Exception, run: bool) -> dict[str, Any]:

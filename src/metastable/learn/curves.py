@@ -11,8 +11,6 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 
-__all__ = ["Chart", "Curves", "Frames", "losses", "make_answer"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Curves:
@@ -58,18 +56,13 @@ class Chart:
 def losses(training: Any, caption: str, y: str = "loss", step: str = "step") -> Curves:
     """The losses of a training, on its batches and on held-out data."""
     taken = np.arange(1, training.losses.size + 1)
-    lines = {
-        "training": (taken, training.losses),
-        "validation": (training.checks, training.validation),
-    }
+    held_out = training.checks, training.validation
+    lines = {"training": (taken, training.losses), "validation": held_out}
     return Curves(step, y, lines, caption=caption)
 
 
 def make_answer(
-    sentence: str,
-    facts: Mapping[str, Any],
-    figures: Mapping[str, Curves | Frames | Chart],
-    outcome: Outcome,
+    sentence: str, facts: Mapping[str, Any], figures: Mapping[str, Any], outcome: Outcome
 ) -> Answer:
     """An answer whose data are what its curves show: name → label → (2, n) of x and y."""
     data = {

@@ -18,26 +18,6 @@ from metastable.core.spec import (
     Whole,
 )
 
-__all__ = [
-    "Classification",
-    "ClustersOnDemand",
-    "DeepLimit",
-    "Descent",
-    "Digits",
-    "Equivariant",
-    "FeedForwardMap",
-    "FlowNet",
-    "GaussianBeta",
-    "GaussianDepth",
-    "GaussianMatrices",
-    "GaussianSteering",
-    "GaussianTokens",
-    "LearningSpec",
-    "ParticleFit",
-    "Spirals",
-    "Steering",
-]
-
 
 class LearningSpec(Spec):
     """What all experiments in learning have beside kind and name: a seed.

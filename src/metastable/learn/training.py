@@ -19,19 +19,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 
-__all__ = [
-    "Gradient",
-    "Interrupted",
-    "LeastSquares",
-    "Method",
-    "Training",
-    "adam",
-    "file_in",
-    "last",
-    "train",
-    "whole",
-]
-
 DIVERGED = 1e6  # a loss this many times its first value will not come back
 IMPROVED = 1e-3  # the relative gain that counts as one, for early stopping
 
@@ -50,29 +37,24 @@ class Method(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
-    """Steps of an optax optimiser along the gradient of `loss(parameters, batch)`.
+    """Steps of an optax optimizer along the gradient of `loss(parameters, batch)`.
 
-    Optimisers that search along a line, such as `optax.lbfgs()`, are given the loss as well.
+    Optimizers that search along a line, such as `optax.lbfgs()`, are given the loss as well.
     """
 
     loss: Callable[[Any, Any], Any]
-    optimiser: Any
+    optimizer: Any
 
     def init(self, parameters: Any, batch: Any) -> Any:
-        return self.optimiser.init(parameters)
+        return self.optimizer.init(parameters)
 
     def step(self, parameters: Any, state: Any, batch: Any) -> tuple[Any, Any, Any]:
         import optax
 
         loss, gradient = jax.value_and_grad(self.loss)(parameters, batch)
-        updates, state = optax.with_extra_args_support(self.optimiser).update(
-            gradient,
-            state,
-            parameters,
-            value=loss,
-            grad=gradient,
-            value_fn=lambda moved: self.loss(moved, batch),
-        )
+        search = {"value": loss, "grad": gradient, "value_fn": lambda x: self.loss(x, batch)}
+        optimizer = optax.with_extra_args_support(self.optimizer)
+        updates, state = optimizer.update(gradient, state, parameters, **search)
         return optax.apply_updates(parameters, updates), state, loss
 
 
@@ -95,8 +77,8 @@ class LeastSquares:
     solver: Any
 
     def loss(self, parameters: Any, batch: Any) -> Any:
-        found = self.residuals(parameters, batch)
-        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(found))
+        residuals = jax.tree.leaves(self.residuals(parameters, batch))
+        return sum(jnp.sum(leaf**2) for leaf in residuals)
 
     def _function(self, parameters: Any, batch: Any) -> tuple[Any, None]:
         return self.residuals(parameters, batch), None
@@ -107,10 +89,8 @@ class LeastSquares:
 
     def step(self, parameters: Any, state: Any, batch: Any) -> tuple[Any, Any, Any]:
         loss = self.loss(parameters, batch)
-        parameters, state, _ = self.solver.step(
-            self._function, parameters, batch, {}, state, frozenset()
-        )
-        return parameters, state, loss
+        step = self.solver.step(self._function, parameters, batch, {}, state, frozenset())
+        return step[0], step[1], loss
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -136,10 +116,7 @@ class Training:
         return f"Training({self.losses.size} steps, {ends}; {self.outcome})"
 
     def finished(self) -> Training:
-        """The training itself; raises `Interrupted` where Ctrl-C ended it.
-
-        An experiment of many trainings ends at the first such one, with what it has so far.
-        """
+        """The training itself; raises `Interrupted` where Ctrl-C ended it."""
         if self.outcome.name == "interrupted":
             raise Interrupted(self.outcome)
         return self
@@ -161,6 +138,11 @@ def last(values: np.ndarray, place: int = -1) -> float | None:
 def file_in(folder: Path | None, name: str) -> Path | None:
     """The checkpoint of a training in the folder of an experiment, if it has one."""
     return None if folder is None else folder / f"{name.replace(' ', '_')}.npz"
+
+
+def options_in(folder: Path | None, name: str, progress: bool | None) -> dict[str, Any]:
+    """`checkpoint` and `progress` for one training of an experiment."""
+    return {"checkpoint": file_in(folder, name), "progress": progress}
 
 
 def whole(data: Any, key: Any, step: Any) -> Any:
@@ -224,85 +206,58 @@ def train(
         return jax.lax.fori_loop(0, count, one, (parameters, inner, jnp.zeros(every)))
 
     traced = advance.trace(parameters, inner, data, key, jnp.asarray(0), jnp.asarray(0))
-    # The traced step holds every constant of loss, optimiser and batches: what no longer matches
+    # The traced step holds every constant of loss, optimizer and batches: what no longer matches
     # it is another problem.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(traced.jaxpr))
     saved = Checkpoint(checkpoint, (text, parameters, data, seed, every))
-    nothing = np.zeros(0)
-    fresh = {
-        "parameters": parameters,
-        "inner": inner,
-        "step": np.asarray(0),
-        "losses": nothing,
-        "checks": nothing.astype(int),
-        "validation": nothing,
-        "seconds": nothing,
-    }
+    fresh = {"parameters": parameters, "inner": inner, "step": np.asarray(0)}
+    fresh |= {name: np.zeros(0) for name in ("losses", "validation", "seconds")}
+    fresh["checks"] = np.zeros(0, int)
     if watch is not None:
         fresh["watched"] = np.zeros((0, len(watch(parameters))))
     state = saved.load(fresh)
-    judge = jax.jit(method.loss)
+    loss_of = jax.jit(method.loss)
     held_out = data if validation is None else validation
     outcome = Outcome("done", f"All {steps} steps were taken.")
     with Bar(title, progress) as bar:
         try:
             compiled = interruptible(traced.lower().compile)
+            run = lambda *inputs: jax.block_until_ready(compiled(*inputs))
             while (step := int(state["step"])) < steps:
                 count = min(every - step % every, steps - step)
                 began = time.perf_counter()
-                moved, inner, losses = interruptible(
-                    lambda *inputs: jax.block_until_ready(compiled(*inputs)),
-                    state["parameters"],
-                    state["inner"],
-                    data,
-                    key,
-                    jnp.asarray(step),
-                    jnp.asarray(count),
-                )
+                now = state["parameters"], state["inner"], data, key
+                span = jnp.asarray(step), jnp.asarray(count)
+                moved, inner, losses = interruptible(run, *now, *span)
                 spent = time.perf_counter() - began + (state["seconds"][-1:].sum())
                 losses = np.asarray(losses)[:count]
-                loss = interruptible(lambda moved: float(judge(moved, held_out)), moved)
+                loss = interruptible(lambda moved: float(loss_of(moved, held_out)), moved)
                 if bad := _diverged(state["losses"], losses, loss, step):
                     state["losses"] = np.append(state["losses"], losses)
                     outcome = bad
                     break
-                seen = {}
+                step += count
+                added = {"losses": losses, "checks": step, "validation": loss, "seconds": spent}
+                history = {name: np.append(state[name], new) for name, new in added.items()}
                 if watch is not None:
-                    seen["watched"] = np.vstack([state["watched"], np.asarray(watch(moved))])
-                state = seen | {
-                    "parameters": moved,
-                    "inner": inner,
-                    "step": np.asarray(step + count),
-                    "losses": np.append(state["losses"], losses),
-                    "checks": np.append(state["checks"], step + count),
-                    "validation": np.append(state["validation"], loss),
-                    "seconds": np.append(state["seconds"], spent),
-                }
+                    history["watched"] = np.vstack([state["watched"], np.asarray(watch(moved))])
+                state = history | {"parameters": moved, "inner": inner, "step": np.asarray(step)}
                 saved.save(state)
-                bar.update((step + count) / steps)
+                bar.update(step / steps)
                 if _stalled(state["validation"], patience):
-                    outcome = Outcome(
-                        "early_stop",
-                        f"The validation loss stopped falling by step {step + count}. Raise "
-                        "patience to wait longer.",
-                    )
+                    message = f"The validation loss stopped falling by step {step}. Raise patience "
+                    outcome = Outcome("early_stop", message + "to wait longer.")
                     break
-                if seconds is not None and spent >= seconds and step + count < steps:
-                    outcome = Outcome(
-                        "time_limit",
-                        f"The time of {seconds:g} s was spent at step {step + count}. Raise "
-                        "seconds to go on.",
-                    )
+                if seconds is not None and spent >= seconds and step < steps:
+                    message = f"The time of {seconds:g} s was spent at step {step}. Raise seconds "
+                    outcome = Outcome("time_limit", message + "to go on.")
                     break
         except KeyboardInterrupt:
-            outcome = Outcome(
-                "interrupted",
-                f"Interrupted at step {int(state['step'])}; what was learned so far is kept. Run "
-                "it again with the same checkpoint to go on.",
-            )
-    names = ("losses", "checks", "validation", "seconds", "watched")
-    history = {name: state[name] for name in names if name in state}
-    return Training(state["parameters"], outcome=outcome, **history)
+            message = f"Interrupted at step {int(state['step'])}; what was learned so far is kept. "
+            message += "Run it again with the same checkpoint to go on."
+            outcome = Outcome("interrupted", message)
+    history = {name: value for name, value in state.items() if name not in ("inner", "step")}
+    return Training(outcome=outcome, **history)
 
 
 def _diverged(before: np.ndarray, losses: np.ndarray, loss: float, step: int) -> Outcome | None:
@@ -311,11 +266,8 @@ def _diverged(before: np.ndarray, losses: np.ndarray, loss: float, step: int) ->
     if not bad.any() and np.isfinite(loss):
         return None
     where = step + (int(np.argmax(bad)) if bad.any() else losses.size)
-    return Outcome(
-        "diverged",
-        f"The loss left every bound at step {where}; the parameters of step {step} are kept. "
-        "Lower the learning rate.",
-    )
+    message = f"The loss left every bound at step {where}; the parameters of step {step} are kept."
+    return Outcome("diverged", f"{message} Lower the learning rate.")
 
 
 def _stalled(validation: np.ndarray, patience: int | None) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -19,27 +18,14 @@ from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.learn.control.feedforward import well_layer
 from metastable.learn.curves import Curves, make_answer
-from metastable.learn.spec import ClustersOnDemand
-from metastable.learn.training import Interrupted, Training, adam, file_in, train
+from metastable.learn.spec import ClustersOnDemand, Free
+from metastable.learn.training import Interrupted, Training, adam, options_in, train
 from metastable.measures import Points
 from metastable.observe import kernel_modes
 from metastable.theory.counts import count_distribution, fewest_tokens
 from metastable.theory.perturbation import balanced_strength, pinning_strength
 from metastable.theory.spectrum import switch_points
 
-__all__ = [
-    "ClusterHeads",
-    "Demand",
-    "chosen_beta",
-    "count_clusters",
-    "learn_clusters",
-    "miss",
-    "success",
-    "train_clusters",
-    "wanted_loss",
-]
-
-FREE = ("beta", "value", "heads", "layer")
 WEAK = 0.01  # strength of the layer before training
 
 
@@ -79,8 +65,9 @@ class Demand:
             checks.integer(name, getattr(self, name), least)
         checks.positive("horizon", self.horizon)
         checks.positive("width", self.width)
-        if self.free not in FREE:
-            raise ValueError(f"free must be one of {', '.join(FREE)}; got {self.free!r}.")
+        if self.free not in get_args(Free):
+            names = ", ".join(get_args(Free))
+            raise ValueError(f"free must be one of {names}; got {self.free!r}.")
 
     def first(self, beta: float | None = None) -> ClusterHeads:
         """Where training starts: `beta`, by default k²/2, the linear theory's round figure."""
@@ -95,9 +82,8 @@ class Demand:
         if self.free == "beta":
             return SelfAttention(betas[0])
         if self.free == "heads":
-            return MultiHead(
-                [SelfAttention(betas[h], value=heads.value[h]) for h in range(betas.shape[0])]
-            )
+            each = [SelfAttention(betas[h], value=v) for h, v in enumerate(heads.value)]
+            return MultiHead(each)
         attention = SelfAttention(betas[0], value=heads.value[0])
         if self.free == "value":
             return attention
@@ -131,27 +117,18 @@ def train_clusters(
     rate: float = 0.05,
     beta: float | None = None,
     seed: int = 0,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> Training:
     """Train the heads of a `Demand` by Adam, on fresh random starts in every step.
 
     The parameters are `ClusterHeads`; validation is on a fixed set of starts. `beta` is where it
-    begins.
+    begins; `options` are `checkpoint` and `progress`, as for `train`.
     """
     method = adam(lambda heads, starts: miss(demand, heads, starts), rate, steps, final=0.05)
-    return train(
-        demand.first(beta),
-        method,
-        _draw(demand, jax.random.key(10_000 + seed), 4 * demand.starts),
-        steps=steps,
-        draw=lambda data, key, step: _draw(demand, jax.random.fold_in(key, step), demand.starts),
-        every=max(1, steps // 30),
-        seed=seed,
-        checkpoint=checkpoint,
-        progress=progress,
-        title=f"{demand.clusters} clusters",
-    )
+    fixed = _draw(demand, jax.random.key(10_000 + seed), 4 * demand.starts)
+    draw = lambda data, key, step: _draw(demand, jax.random.fold_in(key, step), demand.starts)
+    options |= {"every": max(1, steps // 30), "seed": seed, "title": f"{demand.clusters} clusters"}
+    return train(demand.first(beta), method, fixed, steps=steps, draw=draw, **options)
 
 
 def count_clusters(
@@ -193,15 +170,11 @@ def chosen_beta(clusters: int, tokens: int, samples: int = 200) -> tuple[float, 
     def chance(beta: float) -> float:
         # Below this many tokens there is no law; a few tokens have its β for a guide all the same.
         least = fewest_tokens(float(beta), 2)
-        found = count_distribution(float(beta), 2, max(tokens, least), samples=samples, seed=3)
-        return found.counts.get(clusters, 0.0)
+        law = count_distribution(float(beta), 2, max(tokens, least), samples=samples, seed=3)
+        return law.counts.get(clusters, 0.0)
 
-    best: Any = minimize_scalar(
-        lambda beta: -chance(beta),
-        bounds=(max(0.2, low - reach), high + reach),
-        method="bounded",
-        options={"xatol": 0.05, "maxiter": 9},
-    )
+    bounds, how = (max(0.2, low - reach), high + reach), {"xatol": 0.05, "maxiter": 9}
+    best: Any = minimize_scalar(lambda b: -chance(b), bounds=bounds, method="bounded", options=how)
     return float(best.x), -float(best.fun)
 
 
@@ -218,29 +191,23 @@ def learn_clusters(
     shares: dict[str, dict[int, tuple[float, float, float]]] = {}
     losses: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
     outcome = Outcome("done", "Every field was trained.")
+    asked = lambda k, free: Demand(k, spec.tokens, spec.horizon, free, width=spec.width)
     try:
         for k in spec.clusters:
             beta, chance = chosen_beta(k, spec.tokens)
             facts[f"k = {k}: linear theory's β and P(k) at exit"] = {"β": beta, "P": chance}
-            alone = _demand(spec, k, "beta")
+            alone = asked(k, "beta")
             counts = count_clusters(alone, alone.first(beta), spec.tests, spec.seed + 1)
             shares.setdefault("theory's β, V = I", {})[k] = success(counts, k)
             for free in spec.free:
-                demand = _demand(spec, k, free)
-                training = train_clusters(
-                    demand,
-                    steps=spec.steps,
-                    rate=spec.rate,
-                    seed=spec.seed,
-                    checkpoint=file_in(checkpoint, f"{free}_{k}"),
-                    progress=progress,
-                ).finished()
-                heads = training.parameters
+                demand, options = asked(k, free), options_in(checkpoint, f"{free}_{k}", progress)
+                options |= {"rate": spec.rate, "seed": spec.seed}
+                training = train_clusters(demand, steps=spec.steps, **options)
+                heads = training.finished().parameters
                 counts = count_clusters(demand, heads, spec.tests, spec.seed + 1)
                 shares.setdefault(f"trained: {free}", {})[k] = success(counts, k)
                 facts[f"k = {k}, trained: {free}"] = _parameters(demand, heads)
-                line = training.checks, training.validation
-                losses.setdefault(free, {})[f"k = {k}"] = line
+                losses.setdefault(free, {})[f"k = {k}"] = (training.checks, training.validation)
     except Interrupted as interrupted:
         outcome = interrupted.outcome
     facts["shares"] = {n: {str(k): s[0] for k, s in each.items()} for n, each in shares.items()}
@@ -249,24 +216,20 @@ def learn_clusters(
         "shares": Curves(
             "clusters asked for, k",
             "share of fresh starts with k clusters",
-            {name: (np.array(list(shares[name])), seen[:, 0]) for name, seen in table.items()},
+            {name: (np.array(list(shares[name])), rows[:, 0]) for name, rows in table.items()},
             {"asked": 0.8},
             "Clusters on demand: share of fresh starts, with Wilson's 95 % intervals.",
-            bars={name: (seen[:, 2] - seen[:, 1]) / 2 for name, seen in table.items()},
+            bars={name: (rows[:, 2] - rows[:, 1]) / 2 for name, rows in table.items()},
         )
     }
     for free, lines in losses.items():
         caption = f"Loss 1 − |μ̂_k|² + Σ|μ̂_j|² on fixed starts, free: {free}."
         figures[f"loss_{free}"] = Curves("step", "loss", lines, caption=caption)
-    return make_answer(_sentence(shares), facts, figures, outcome)
-
-
-def _sentence(shares: Mapping[str, Mapping[int, Any]]) -> str:
-    """The best share of each k, over all fields."""
     counts = dict.fromkeys(k for each in shares.values() for k in each)
     best = {k: max(each[k][0] for each in shares.values() if k in each) for k in counts}
     listed = ", ".join(f"{share:.0%} of starts for {k}" for k, share in best.items())
-    return f"As many clusters as asked for, with the best field: {listed}."
+    sentence = f"As many clusters as asked for, with the best field: {listed}."
+    return make_answer(sentence, facts, figures, outcome)
 
 
 def _parameters(demand: Demand, heads: ClusterHeads) -> dict[str, Any]:
@@ -282,10 +245,6 @@ def _parameters(demand: Demand, heads: ClusterHeads) -> dict[str, Any]:
     return facts
 
 
-def _demand(spec: ClustersOnDemand, clusters: int, free: str) -> Demand:
-    return Demand(clusters, spec.tokens, spec.horizon, free, width=spec.width)
-
-
 def _draw(demand: Demand, key: Any, starts: int) -> Any:
     return uniform_points(key, starts * demand.tokens, 2).reshape(starts, demand.tokens, 2)
 
@@ -296,7 +255,6 @@ def _arrive(demand: Demand, heads: ClusterHeads, starts: Any, steps: int) -> Any
 
     @jax.checkpoint
     def step(x, _):
-        middle = retract(x + h / 2 * velocity(x))
-        return retract(x + h * velocity(middle)), None
+        return retract(x + h * velocity(retract(x + h / 2 * velocity(x)))), None
 
     return jax.lax.scan(step, starts, length=steps)[0]

@@ -29,8 +29,6 @@ from metastable.theory.perturbation import (
     tearing_strength,
 )
 
-__all__ = ["WellMap", "learn_feedforward", "map_feedforward", "spread_of_cluster", "well_layer"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WellMap:
@@ -93,7 +91,8 @@ def map_feedforward(
     shape = len(hot), len(strong)
     counts, aligned, order = (np.full(shape, np.nan) for _ in range(3))
     alone = np.full(len(hot), np.nan)
-    start = _starts(tokens, starts, seed)
+    keys = jax.random.split(jax.random.key(checks.seed(seed)), starts)
+    start = Tokens(SelfAttention(1.0), rate=1.0).start(keys, tokens, 2)
     # One rate for the whole map, or every cell would be compiled anew.
     rate = float(2 ** np.ceil(np.log2(1 + 1.5 * wells**2 * strong.max())))
     done = True
@@ -104,12 +103,12 @@ def map_feedforward(
                 strength = 0.0 if j == 0 else float(strong[j - 1])
                 field = SelfAttention(float(hot[i])) + well_layer(strength, wells)
                 ends = _ends(field, start, horizon, rate)
-                found = np.mean([int(kernel_modes(Points(x), float(hot[i]))) for x in ends])
+                count = np.mean([int(kernel_modes(Points(x), float(hot[i]))) for x in ends])
                 if j == 0:
-                    alone[i] = found
+                    alone[i] = count
                     continue
                 wave = np.mean((ends[..., 0] + 1j * ends[..., 1]) ** wells, axis=1)
-                counts[i, j - 1] = found
+                counts[i, j - 1] = count
                 aligned[i, j - 1], order[i, j - 1] = wave.real.mean(), np.abs(wave).mean()
                 bar.update((cell + 1) / (shape[0] * (shape[1] + 1)))
         except KeyboardInterrupt:
@@ -137,18 +136,9 @@ def learn_feedforward(
     spec: FeedForwardMap, checkpoint: Path | None = None, progress: bool | None = None
 ) -> Answer:
     """Carry out a `FeedForwardMap`: the map of runs with the lines of theory over it."""
-    strengths = np.geomspace(spec.strengths[0], spec.strengths[1], spec.points)
-    wells = map_feedforward(
-        spec.betas,
-        strengths.tolist(),
-        spec.wells,
-        tokens=spec.tokens,
-        starts=spec.starts,
-        horizon=spec.horizon,
-        seed=spec.seed,
-        progress=progress,
-    )
-    m = spec.wells
+    m, strengths = spec.wells, np.geomspace(*spec.strengths, spec.points)
+    how: dict[str, Any] = spec.model_dump(include={"tokens", "starts", "horizon", "seed"})
+    wells = map_feedforward(spec.betas, strengths.tolist(), m, progress=progress, **how)
     balance = np.array([balanced_strength(b, m) for b in spec.betas])
     pinning = np.array([pinning_strength(b, m, spec.tokens) for b in spec.betas])
     lines = {
@@ -158,26 +148,16 @@ def learn_feedforward(
     setting = (
         f"{m} well{'s' if m > 1 else ''}, {spec.tokens} tokens, t = {spec.horizon:g} (SA clock)."
     )
+
+    def chart(value: str, values: np.ndarray, caption: str) -> Chart:
+        axes = "log₁₀ of the strength ε", "inverse temperature β"
+        places = np.log10(strengths), wells.betas
+        return Chart(*axes, value, *places, values, lines, f"{caption} {setting}")
+
+    asked = "Whether the wells say where clusters are: 0 is chance, 1 is the wells."
     figures: dict[str, Chart | Curves] = {
-        name: Chart(
-            "log₁₀ of the strength ε",
-            "inverse temperature β",
-            value,
-            np.log10(strengths),
-            wells.betas,
-            values,
-            lines,
-            f"{caption} {setting}",
-        )
-        for name, value, values, caption in (
-            ("counts", "mean number of clusters", wells.counts, "How many clusters there are."),
-            (
-                "aligned",
-                "alignment Re μ̂_m",
-                wells.aligned,
-                "Whether the wells say where clusters are: 0 is chance, 1 is the wells.",
-            ),
-        )
+        "counts": chart("mean number of clusters", wells.counts, "How many clusters there are."),
+        "aligned": chart("alignment Re μ̂_m", wells.aligned, asked),
     }
     facts: dict[str, Any] = {
         "wells m": m,
@@ -203,14 +183,8 @@ def learn_feedforward(
     return make_answer(sentence, facts, figures, Outcome("done", "Every cell was run."))
 
 
-def _starts(tokens: int, starts: int, seed: int) -> Any:
-    keys = jax.random.split(jax.random.key(checks.seed(seed)), starts)
-    return Tokens(SelfAttention(1.0), rate=1.0).start(keys, tokens, 2)
-
-
 def _ends(field: Field, start: Any, horizon: float, rate: float) -> np.ndarray:
-    form = Tokens(field, rate=rate)
-    return np.asarray(flow_ensemble(form, start, horizon, 2, _places)[-1])
+    return np.asarray(flow_ensemble(Tokens(field, rate=rate), start, horizon, 2, _places)[-1])
 
 
 def _places(form: Any, y: Any) -> Any:
@@ -224,24 +198,17 @@ def _rates(beta: float, m: int) -> Curves:
     top = int(np.argmax([rate_shift(beta, 0.0, m, k)[1] for k in range(1, 12)])) + 1
     leading = [rate_shift(beta, s, m, top)[1] / exact[0, 0] for s in shares[:9]]
     rates["rate 1, leading order"] = (shares[:9], np.array(leading))
-    return Curves(
-        "share s = ε/ε_c",
-        "growth rate over λ_max (USA clock)",
-        rates,
-        caption=f"Growth rates around the balanced density, β = {beta:g}: the largest grows.",
-    )
+    caption = f"Growth rates around the balanced density, β = {beta:g}: the largest grows."
+    return Curves("share s = ε/ε_c", "growth rate over λ_max (USA clock)", rates, caption=caption)
 
 
 def _tearing(beta: float, m: int) -> Curves:
     strengths = np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0]) * tearing_strength(m)
     measured = np.array([spread_of_cluster(float(e), m, beta) for e in strengths])
     x = strengths * m**2
-    return Curves(
-        "strength εm²",
-        "growth rate of a cluster's width",
-        {"measured": (x, measured), "theory, εm² − 1": (x, x - 1)},
-        caption="A tight cluster on a hilltop of the layer: torn apart above εm² = 1.",
-    )
+    lines = {"measured": (x, measured), "theory, εm² − 1": (x, x - 1)}
+    caption = "A tight cluster on a hilltop of the layer: torn apart above εm² = 1."
+    return Curves("strength εm²", "growth rate of a cluster's width", lines, caption=caption)
 
 
 def _at(values: np.ndarray, strengths: np.ndarray, at: np.ndarray) -> list[float]:

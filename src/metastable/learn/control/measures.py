@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import project, retract
 from metastable.learn.control.steering import Controls, Plant, Steered, carry
 from metastable.learn.training import Gradient, Training, train
-
-__all__ = [
-    "amplification",
-    "cloud_distance",
-    "energy_distance",
-    "measure_loss",
-    "meeting_bound",
-    "perturbed_errors",
-    "steer_measure",
-]
 
 SOFT = 1e-3  # a distance below which tokens count as one, so that |x − y| has a derivative
 
@@ -52,43 +41,32 @@ def cloud_distance(x: Any, y: Any) -> float:
 
 def measure_loss(plant: Plant, controls: Controls, clouds: tuple[Any, Any]) -> Any:
     """Energy distance between where the first cloud is carried and the second cloud."""
-    start, goal = clouds
-    return energy_distance(carry(plant, controls, start[None])[0], goal)
+    return energy_distance(carry(plant, controls, clouds[0][None])[0], clouds[1])
 
 
 def steer_measure(
-    start: Any,
-    goal: Any,
-    plant: Plant,
-    *,
-    steps: int = 150,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    start: Any, goal: Any, plant: Plant, *, steps: int = 150, seed: int = 0, **options: Any
 ) -> Training:
     """Find a control that carries one cloud to another, no matter which token goes where.
 
     Minimises the energy distance by L-BFGS; judge the result by `cloud_distance`. The control
-    acts on measures, so it can be used on fresh samples, and on more of them.
+    acts on measures, so it can be used on fresh samples, and on more of them. `options` are
+    `checkpoint` and `progress`, as for `train`.
     """
-    method = Gradient(
-        lambda controls, clouds: measure_loss(plant, controls, clouds), optax.lbfgs(memory_size=20)
-    )
-    return train(
-        plant.first(seed),
-        method,
-        (jnp.asarray(start, float), jnp.asarray(goal, float)),
-        steps=steps,
-        every=max(1, steps // 15),
-        patience=4,
-        checkpoint=checkpoint,
-        progress=progress,
-        title="steering a measure",
-    )
+    loss = lambda controls, clouds: measure_loss(plant, controls, clouds)
+    method = Gradient(loss, optax.lbfgs(memory_size=20))
+    clouds = jnp.asarray(start, float), jnp.asarray(goal, float)
+    options |= {"steps": steps, "every": max(1, steps // 15), "patience": 4}
+    return train(plant.first(seed), method, clouds, title="steering a measure", **options)
 
 
 def perturbed_errors(
-    found: Steered, prompt: Any, target: Any, sizes: Sequence[float], draws: int = 16, seed: int = 0
+    control: Steered,
+    prompt: Any,
+    target: Any,
+    sizes: Sequence[float],
+    draws: int = 16,
+    seed: int = 0,
 ) -> np.ndarray:
     """Root-mean-square error of the same control on prompts moved by noise: (sizes,).
 
@@ -97,28 +75,25 @@ def perturbed_errors(
     """
     x, y = jnp.asarray(prompt, float), jnp.asarray(target, float)
     noise = jax.random.normal(jax.random.key(checks.seed(seed)), (draws, *x.shape))
-    if found.plant.on_sphere:
-        noise = project(x, noise)
-    place = retract if found.plant.on_sphere else lambda z: z
-    errors = []
-    run = jax.jit(lambda prompts: carry(found.plant, found.controls, prompts))
-    for size in sizes:
-        ends = run(place(x + size * noise))
-        errors.append(float(jnp.sqrt(jnp.mean(jnp.sum((ends - y) ** 2, axis=-1)))))
-    return np.array(errors)
+    place = lambda z: z
+    if control.plant.on_sphere:
+        place, noise = retract, project(x, noise)
+    run = jax.jit(lambda prompts: carry(control.plant, control.controls, prompts))
+    miss = lambda ends: float(jnp.sqrt(jnp.mean(jnp.sum((ends - y) ** 2, axis=-1))))
+    return np.array([miss(run(place(x + size * noise))) for size in sizes])
 
 
-def amplification(found: Steered, prompt: Any) -> float:
+def amplification(control: Steered, prompt: Any) -> float:
     """How much a control enlarges small independent errors of a prompt: √(‖J‖²_F/n).
 
     J is the derivative of the ends in the tangent directions of the starts, so that the error of
     `perturbed_errors` is √(e² + δ²‖J‖²_F/n) for small δ, with e the error at δ = 0.
     """
     x = jnp.asarray(prompt, float)
-    d = x.shape[1]
-    J = jax.jacfwd(lambda z: carry(found.plant, found.controls, z[None])[0])(x)  # (n, d, n, d)
-    if found.plant.on_sphere:
-        tangent = jnp.eye(d) - x[:, :, None] * x[:, None, :]
+    ends = lambda z: carry(control.plant, control.controls, z[None])[0]
+    J = jax.jacfwd(ends)(x)  # (n, d, n, d)
+    if control.plant.on_sphere:
+        tangent = jnp.eye(x.shape[1]) - x[:, :, None] * x[:, None, :]
         J = jnp.einsum("iajb,jbc->iajc", J, tangent)
     return float(jnp.sqrt(jnp.sum(J**2) / x.shape[0]))
 

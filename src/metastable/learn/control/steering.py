@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,6 @@ from metastable.learn.training import LeastSquares, Training, train
 from metastable.measures import Points
 
 RIDGE = 1e-2  # keeps the first guess finite where paths nearly meet
-
-__all__ = ["Controls", "LeastNorm", "Plant", "Steered", "carry", "misses", "steer_tokens"]
 
 
 class Controls(NamedTuple):
@@ -71,6 +68,11 @@ class Plant:
         return self.pieces - 1
 
     @property
+    def step(self) -> float:
+        """The length of a Runge–Kutta step."""
+        return self.horizon / (self.pieces * self.substeps)
+
+    @property
     def parameters(self) -> int:
         """Numbers in a control; Q and K count as the d² of QᵀK, which is all that acts."""
         d, p = self.dim, self.neurons
@@ -82,14 +84,9 @@ class Plant:
         keys = jax.random.split(jax.random.key(checks.seed(seed)), 4)
         size = (m, d, d) if self.attention else (m, 0, 0)
         near = lambda key: jnp.eye(size[1]) + 0.5 * jax.random.normal(key, size)
-        return Controls(
-            near(keys[0]),
-            near(keys[1]),
-            jnp.zeros(size),
-            jnp.zeros((m, d, p)),
-            jax.random.normal(keys[2], (m, p, d)),
-            jax.random.normal(keys[3], (m, p)) / 2,
-        )
+        inner, bias = jax.random.normal(keys[2], (m, p, d)), jax.random.normal(keys[3], (m, p)) / 2
+        still = jnp.zeros(size), jnp.zeros((m, d, p))
+        return Controls(near(keys[0]), near(keys[1]), *still, inner, bias)
 
     def guess(self, prompts: Any, targets: Any, seed: int = 0) -> Controls:
         """`first`, with w such that tokens half-way through a piece move along straight paths.
@@ -101,11 +98,10 @@ class Plant:
         if not self.neurons:
             return start
         x, y = (jnp.reshape(jnp.asarray(z), (-1, self.dim)) for z in (prompts, targets))
+        path = lambda s: retract((1 - s) * x + s * y) if self.on_sphere else (1 - s) * x + s * y
         outer = []
         for k in range(self.pieces):
-            s = (k + 0.5) / self.pieces
-            path = lambda s: retract((1 - s) * x + s * y) if self.on_sphere else (1 - s) * x + s * y
-            place, velocity = jax.jvp(path, (s,), (1.0,))
+            place, velocity = jax.jvp(path, ((k + 0.5) / self.pieces,), (1.0,))
             hidden = jnp.tanh(place @ start.inner[k].T + start.bias[k])  # (mn, p)
             gram = hidden @ hidden.T + RIDGE * jnp.eye(len(place))
             outer.append(jnp.linalg.solve(gram, velocity).T @ hidden / self.horizon)
@@ -152,9 +148,8 @@ class LeastNorm:
         gram = J @ J.T
         scale = jnp.trace(gram) / r.size
         tried = state * jnp.array([0.1, 1.0, 10.0])
-        steps = jax.vmap(
-            lambda damp: J.T @ jnp.linalg.solve(gram + damp * scale * jnp.eye(r.size), r)
-        )(tried)
+        damped = lambda damp: J.T @ jnp.linalg.solve(gram + damp * scale * jnp.eye(r.size), r)
+        steps = jax.vmap(damped)(tried)
         losses = jax.vmap(lambda delta: jnp.sum(miss(flat - delta) ** 2))(steps)
         best = jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf))
         loss = jnp.sum(r**2)
@@ -197,8 +192,7 @@ def steer_tokens(
     effort: float = 0.0,
     steps: int = 30,
     seed: int = 0,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> Steered:
     """Find one control that carries every prompt's tokens to its targets.
 
@@ -206,6 +200,7 @@ def steer_tokens(
     in the form of `LeastNorm` where there is no effort.
 
     - `prompts`, `targets`: (n, d), or (m, n, d) for m prompts under the same control.
+    - `options`: `checkpoint` and `progress`, as for `train`.
     - With `effort` λ and no drift, the shortest path of a lone token stops λd/(T + λ) before its
       target, d away: keep λ far below the error that is allowed.
 
@@ -220,23 +215,21 @@ def steer_tokens(
             f"targets must hold one place per token, shape {prompts.shape}; got {targets.shape}."
         )
     checks.nonnegative("effort", effort)
-    miss = lambda controls, data: misses(plant, controls, data[0], data[1], effort)
+    method = LeastNorm(lambda controls, data: misses(plant, controls, *data, effort))
     if effort:
-        method = LeastSquares(miss, optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10))
-    else:
-        method = LeastNorm(miss)
-    training = train(
-        plant.guess(prompts, targets, seed),
-        method,
-        (prompts, targets),
-        steps=steps,
-        every=max(1, steps // 10),
-        patience=2,
-        checkpoint=checkpoint,
-        progress=progress,
-        title="steering",
-    )
-    return _follow(plant, training, prompts, targets)
+        solver = optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10)
+        method = LeastSquares(method.residuals, solver)
+    start = plant.guess(prompts, targets, seed)
+    options |= {"steps": steps, "every": max(1, steps // 10), "patience": 2, "title": "steering"}
+    training = train(start, method, (prompts, targets), **options)
+    field = plant.field(training.parameters)
+    starts = [Points(x, on_sphere=plant.on_sphere) for x in prompts]
+    runs = [flow(start, field, plant.horizon, frames=2, progress=False) for start in starts]
+    ends = np.stack([np.asarray(run.frames[-1].points) for run in runs])
+    speeds = jax.vmap(lambda x: _path(plant, training.parameters, x)[1])(prompts)
+    action = plant.step * float(jnp.sum(speeds**2)) / (prompts.shape[0] * prompts.shape[1])
+    errors = np.linalg.norm(ends - np.asarray(targets), axis=-1)
+    return Steered(plant, training.parameters, field, ends, errors, action, training)
 
 
 def misses(plant: Plant, controls: Controls, prompts: Any, targets: Any, effort: float) -> Any:
@@ -246,8 +239,7 @@ def misses(plant: Plant, controls: Controls, prompts: Any, targets: Any, effort:
     misses = jnp.sqrt(share) * (ends - targets)
     if not effort:
         return misses
-    step = plant.horizon / (plant.pieces * plant.substeps)
-    return misses, jnp.sqrt(effort * step * share) * speeds
+    return misses, jnp.sqrt(effort * plant.step * share) * speeds
 
 
 def carry(plant: Plant, controls: Controls, prompts: Any) -> Any:
@@ -258,10 +250,9 @@ def carry(plant: Plant, controls: Controls, prompts: Any) -> Any:
 def _path(plant: Plant, controls: Controls, x: Any) -> tuple[Any, Any]:
     """The last places (n, d), and the control's velocity at the four stages of each step, such
     that h·Σ|u|² over them is the integral over the step."""
-    h = plant.horizon / (plant.pieces * plant.substeps)
-
-    def measure(x):
-        return Points(retract(x) if plant.on_sphere else x, on_sphere=plant.on_sphere)
+    h = plant.step
+    place = retract if plant.on_sphere else lambda x: x
+    measure = lambda x: Points(place(x), on_sphere=plant.on_sphere)
 
     def piece(x, control):
         steer = plant.steer(control)
@@ -277,29 +268,11 @@ def _path(plant: Plant, controls: Controls, x: Any) -> tuple[Any, Any]:
             u4, k4 = velocity(x + h * k3)
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
             # Weighted like the stages: with fewer, training would be slow only where it is seen.
-            seen = jnp.stack([u1, 2**0.5 * u2, 2**0.5 * u3, u4]) / 6**0.5
-            return (retract(x) if plant.on_sphere else x), seen
+            return place(x), jnp.stack([u1, 2**0.5 * u2, 2**0.5 * u3, u4]) / 6**0.5
 
         return jax.lax.scan(step, x, length=plant.substeps)
 
-    last, speeds = jax.lax.scan(piece, x, controls)
-    return last, speeds
-
-
-def _follow(plant: Plant, training: Training, prompts: Any, targets: Any) -> Steered:
-    field = plant.field(training.parameters)
-    ends = np.stack([_arrive(plant, field, x) for x in prompts])
-    speeds = jax.vmap(lambda x: _path(plant, training.parameters, x)[1])(prompts)
-    step = plant.horizon / (plant.pieces * plant.substeps)
-    action = step * float(jnp.sum(speeds**2)) / (prompts.shape[0] * prompts.shape[1])
-    errors = np.linalg.norm(ends - np.asarray(targets), axis=-1)
-    return Steered(plant, training.parameters, field, ends, errors, action, training)
-
-
-def _arrive(plant: Plant, field: Field, x: Any) -> np.ndarray:
-    start = Points(x, on_sphere=plant.on_sphere)
-    run = flow(start, field, plant.horizon, frames=2, progress=False)
-    return np.asarray(run.frames[-1].points)
+    return jax.lax.scan(piece, x, controls)
 
 
 def _batch(name: str, tokens: Any, plant: Plant) -> Any:

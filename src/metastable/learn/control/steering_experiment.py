@@ -22,16 +22,17 @@ from metastable.learn.control.measures import (
 from metastable.learn.control.steering import Plant, Steered, carry, steer_tokens
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Steering
-from metastable.learn.training import Interrupted, file_in
-
-__all__ = ["blobs", "learn_steering", "random_tokens"]
+from metastable.learn.training import Interrupted, options_in
 
 SIZES = np.geomspace(1e-4, 0.3, 9)
 
 
 def random_tokens(count: int, dim: int, seed: int, on_sphere: bool) -> np.ndarray:
     """Independent standard Gaussians (n, d), normalized on the sphere."""
-    x = np.random.default_rng(seed).standard_normal((count, dim))
+    return _placed(np.random.default_rng(seed).standard_normal((count, dim)), on_sphere)
+
+
+def _placed(x: np.ndarray, on_sphere: bool) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True) if on_sphere else x
 
 
@@ -43,18 +44,17 @@ def learn_steering(
     substeps = 8 if spec.on_sphere else 16
     plant = Plant(spec.dim, spec.attention, spec.neurons, 1, 1.0, spec.on_sphere, substeps=substeps)
 
-    def files(name: str) -> dict[str, Any]:
-        return {"checkpoint": file_in(checkpoint, name), "progress": progress}
-
     def steered(name: str, starts: Any, goals: Any, plant: Plant, effort: float = 0.0) -> Steered:
-        how: dict[str, Any] = {"effort": effort, "steps": spec.steps, "seed": spec.seed}
-        control = steer_tokens(starts, goals, plant, **how, **files(name))
+        options = options_in(checkpoint, name, progress) | {"effort": effort, "seed": spec.seed}
+        control = steer_tokens(starts, goals, plant, steps=spec.steps, **options)
         control.training.finished()
         return control
 
+    controlled = ["Q, K, V"] * plant.attention
+    controlled += [f"w, a, b of {plant.neurons} neurons"] * bool(plant.neurons)
     facts: dict[str, Any] = {
         "space": f"S^{spec.dim - 1}" if spec.on_sphere else f"R^{spec.dim}",
-        "controls": _controls(plant),
+        "controls": " and ".join(controlled),
     }
     figures: dict[str, Curves] = {}
     outcome = Outcome("done", "Every control was trained.")
@@ -71,7 +71,7 @@ def learn_steering(
         if spec.prompts:
             facts |= _contexts(spec, steered)
         if spec.cloud:
-            facts |= _cloud(spec, plant, files("cloud"))
+            facts |= _cloud(spec, plant, options_in(checkpoint, "cloud", progress))
     except Interrupted as interrupted:
         outcome = interrupted.outcome
     worst = facts.get("worst error of a token", [])
@@ -87,22 +87,18 @@ def _ends(spec: Steering, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reached(controls: dict[int, Steered], facts: dict[str, Any]) -> Curves:
-    counts = np.array(list(controls))
-    worst = np.array([control.errors.max() for control in controls.values()])
-    mean = np.array([control.errors.mean() for control in controls.values()])
+    counts, each = np.array(list(controls)), controls.values()
+    worst = np.array([control.errors.max() for control in each])
+    mean = np.array([control.errors.mean() for control in each])
     facts |= {
         "tokens N": counts.tolist(),
-        "switches": [control.plant.switches for control in controls.values()],
-        "control parameters": [control.plant.parameters for control in controls.values()],
+        "switches": [control.plant.switches for control in each],
+        "control parameters": [control.plant.parameters for control in each],
         "worst error of a token": worst.tolist(),
     }
-    return Curves(
-        "tokens N",
-        "error at the targets",
-        {"worst token": (counts, worst), "mean": (counts, mean)},
-        {"asked": 1e-3},
-        "Tokens at random places steered to random targets, seen by the adaptive solver.",
-    )
+    lines = {"worst token": (counts, worst), "mean": (counts, mean)}
+    caption = "Tokens at random places steered to random targets, seen by the adaptive solver."
+    return Curves("tokens N", "error at the targets", lines, {"asked": 1e-3}, caption)
 
 
 def _perturbed(
@@ -112,13 +108,10 @@ def _perturbed(
     gain = amplification(control, start)
     facts["amplification of small errors"] = gain
     linear = np.sqrt(errors[0] ** 2 + (gain * SIZES) ** 2)
-    return Curves(
-        "size δ of the perturbation of tokens",
-        "root-mean-square error",
-        {"measured": (SIZES, errors[1:]), "linear, from the Jacobian": (SIZES, linear)},
-        caption=f"The same control on perturbed prompts of {len(start)} tokens.",
-        powers=True,
-    )
+    lines = {"measured": (SIZES, errors[1:]), "linear, from the Jacobian": (SIZES, linear)}
+    caption = f"The same control on perturbed prompts of {len(start)} tokens."
+    x = "size δ of the perturbation of tokens"
+    return Curves(x, "root-mean-square error", lines, caption=caption, powers=True)
 
 
 def _cost(spec: Steering, plant: Plant, steered: Any, facts: dict[str, Any]) -> Curves:
@@ -154,21 +147,20 @@ def _contexts(spec: Steering, steered: Any) -> dict[str, Any]:
         plant = Plant(spec.dim, attention, neurons, pieces=4)
         for what, prompts in (("shared token", shared), ("mirrored", mirrored)):
             misses = np.mean(steered(f"{what}_{name}", prompts, goals, plant).errors ** 2, axis=0)
-            facts[f"{what}, {name}: mean squared miss"] = float(
-                misses[0] if what == "shared token" else misses.mean()
-            )
+            miss = misses[0] if what == "shared token" else misses.mean()
+            facts[f"{what}, {name}: mean squared miss"] = float(miss)
     facts["shared token: no neural ODE is below"] = meeting_bound(goals[:, :1])
     facts["mirrored: no attention alone is below"] = meeting_bound(np.stack([y, -z]))
     return facts
 
 
-def _cloud(spec: Steering, plant: Plant, files: dict[str, Any]) -> dict[str, Any]:
+def _cloud(spec: Steering, plant: Plant, options: dict[str, Any]) -> dict[str, Any]:
     """A cloud to two clouds, judged by W_2 on the samples it was trained on and on fresh ones."""
     (start, goal), (fresh, fresh_goal), (_, other_goal) = (
         blobs(spec.cloud, spec.dim, spec.on_sphere, spec.seed + k) for k in range(3)
     )
     sized = dataclasses.replace(plant, pieces=3)
-    training = steer_measure(start, goal, sized, steps=2 * spec.steps, seed=spec.seed, **files)
+    training = steer_measure(start, goal, sized, steps=2 * spec.steps, seed=spec.seed, **options)
     controls = training.finished().parameters
     ends = lambda x: carry(sized, controls, jnp.asarray(x)[None])[0]
     return {
@@ -184,13 +176,6 @@ def blobs(count: int, dim: int, on_sphere: bool, seed: int) -> tuple[np.ndarray,
     random = np.random.default_rng(seed)
     axes = np.eye(dim)
     side = np.where(np.arange(count) % 2, 1.0, -1.0)[:, None]
-    clouds = axes[0] + 0 * side, side * axes[1]
-    clouds = [c + 0.2 * random.standard_normal((count, dim)) for c in clouds]
-    if on_sphere:
-        clouds = [c / np.linalg.norm(c, axis=1, keepdims=True) for c in clouds]
-    return clouds[0], clouds[1]
-
-
-def _controls(plant: Plant) -> str:
-    parts = ["Q, K, V"] * plant.attention
-    return " and ".join(parts + [f"w, a, b of {plant.neurons} neurons"] * bool(plant.neurons))
+    spread = lambda cloud: cloud + 0.2 * random.standard_normal((count, dim))
+    start, goals = spread(axes[0] + 0 * side), spread(side * axes[1])
+    return _placed(start, on_sphere), _placed(goals, on_sphere)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,21 +17,6 @@ from metastable.fields.sums import Dense
 from metastable.geometry.sphere import retract
 from metastable.learn.training import Training, adam, train
 from metastable.measures import Points
-
-__all__ = [
-    "Family",
-    "LowRank",
-    "Particles",
-    "States",
-    "fit_linear",
-    "fit_particles",
-    "noise",
-    "predict_layers",
-    "predict_linear",
-    "prediction_loss",
-    "squared_errors",
-    "stack_states",
-]
 
 
 class States(NamedTuple):
@@ -94,28 +78,22 @@ class Family:
     def first(self, dim: int, layers: int, start: float, seed: int = 0) -> Particles:
         """Where a fit begins: β = `start`, V = I, a slow clock, and small random maps."""
         keys = jax.random.split(jax.random.key(checks.seed(seed)), 4)
-        draw = lambda key: jax.random.normal(key, (dim, self.rank)) / np.sqrt(dim)
-        operators = [
-            LowRank(jnp.asarray(1.0 - k), 0.1 * draw(keys[k]), draw(keys[k + 2])) for k in (0, 1)
-        ]
+        draw = lambda k: jax.random.normal(keys[k], (dim, self.rank)) / np.sqrt(dim)
+        maps = [LowRank(jnp.asarray(1.0 - k), 0.1 * draw(k), draw(k + 2)) for k in (0, 1)]
         clock = jnp.full(1 if self.steady else layers, 0.1)
-        return Particles(jnp.log(jnp.asarray(float(start))), clock, *operators)
+        return Particles(jnp.log(jnp.asarray(float(start))), clock, *maps)
 
-    def restrict(self, found: Particles) -> Particles:
+    def restrict(self, fitted: Particles) -> Particles:
         """What the family leaves free; the rest is set."""
-        value, own = found.value, found.own
-        one, zero = jnp.ones(()), jnp.zeros(())
+        log_beta, clock, value, own = fitted
         flat = jnp.zeros_like(value.left)
-        if self.value == "none":
-            value = LowRank(zero, flat, value.right)
-        elif self.value == "identity":
-            value = LowRank(one, flat, value.right)
-        elif self.value == "scalar":
-            value = LowRank(value.scale, flat, value.right)
+        scales = {"none": jnp.zeros(()), "identity": jnp.ones(()), "scalar": value.scale}
+        if self.value in scales:
+            value = LowRank(scales[self.value], flat, value.right)
         if not self.own:
-            own = LowRank(zero, flat, own.right)
-        clock = jnp.abs(found.clock) if self.value == "identity" else found.clock
-        log_beta = found.log_beta
+            own = LowRank(jnp.zeros(()), flat, own.right)
+        if self.value == "identity":
+            clock = jnp.abs(clock)
         if self.beta is not None:
             log_beta = jax.lax.stop_gradient(jnp.log(jnp.maximum(self.beta, 1e-12)))
         return Particles(log_beta, clock, value, own)
@@ -124,10 +102,9 @@ class Family:
 def stack_states(runs: Sequence[Any]) -> States:
     """Trajectories on the sphere, of equally many frames, as one array with a mask."""
     arrays = [np.stack([np.asarray(frame.points) for frame in run.frames]) for run in runs]
-    if len({a.shape[0] for a in arrays}) != 1:
-        raise ValueError(
-            f"runs must have equally many frames; got {sorted({a.shape[0] for a in arrays})}."
-        )
+    frames = sorted({a.shape[0] for a in arrays})
+    if len(frames) != 1:
+        raise ValueError(f"runs must have equally many frames; got {frames}.")
     most = max(a.shape[1] for a in arrays)
     tokens = np.zeros((len(arrays), arrays[0].shape[0], most, arrays[0].shape[2]))
     tokens[..., 0] = 1.0  # any point of the sphere: no one sees it
@@ -137,10 +114,10 @@ def stack_states(runs: Sequence[Any]) -> States:
     return States(jnp.asarray(tokens), jnp.asarray(mask))
 
 
-def predict_layers(family: Family, found: Particles, states: States, rollout: bool = False) -> Any:
+def predict_layers(family: Family, fitted: Particles, states: States, rollout: bool = False) -> Any:
     """States after each layer, (prompts, layers, n, d): from the observed state before it, or, as a
     `rollout`, from the first state alone."""
-    model = family.restrict(found)
+    model = family.restrict(fitted)
     tokens = jnp.moveaxis(states.tokens, 1, 0)  # layers first
     clock = jnp.broadcast_to(model.clock, (tokens.shape[0] - 1,))
     step = jax.vmap(_layer, in_axes=(None, None, 0, 0))
@@ -151,13 +128,13 @@ def predict_layers(family: Family, found: Particles, states: States, rollout: bo
             return x, x
 
         return jnp.moveaxis(jax.lax.scan(advance, tokens[0], clock)[1], 0, 1)
-    each = jax.lax.map(lambda one: step(model, one[0], one[1], states.mask), (clock, tokens[:-1]))
+    each = jax.lax.map(lambda at: step(model, *at, states.mask), (clock, tokens[:-1]))
     return jnp.moveaxis(each, 0, 1)
 
 
-def prediction_loss(family: Family, found: Particles, states: States) -> Any:
+def prediction_loss(family: Family, fitted: Particles, states: States) -> Any:
     """Mean over tokens and layers of |x̂ − x|², each layer from the observed state before it."""
-    return jnp.mean(squared_errors(predict_layers(family, found, states), states))
+    return jnp.mean(squared_errors(predict_layers(family, fitted, states), states))
 
 
 def squared_errors(predicted: Any, states: States) -> Any:
@@ -176,14 +153,13 @@ def fit_particles(
     batch: int = 2,
     start: float = 4.0,
     seed: int = 0,
-    validation: States | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> Training:
     """Fit a particle model to observed layers by Adam, `batch` prompts a step.
 
     The parameters are `Particles`; `family.restrict` says which of them count. The loss has more
-    than one valley in β: try several values of `start`.
+    than one valley in β: try several values of `start`. `options` are `validation`, `checkpoint`
+    and `progress`, as for `train`.
     """
     count = states.mask.shape[0]
     checks.integer("batch", batch, 1)
@@ -192,20 +168,11 @@ def fit_particles(
         some = jax.random.choice(jax.random.fold_in(key, step), count, (min(batch, count),), False)
         return jax.tree.map(lambda leaf: leaf[some], data)
 
-    dim, layers = states.tokens.shape[3], states.tokens.shape[1] - 1
-    return train(
-        family.first(dim, layers, start, seed),
-        adam(lambda found, some: prediction_loss(family, found, some), rate, steps, final=0.05),
-        states,
-        steps=steps,
-        draw=draw,
-        validation=validation,
-        every=max(1, steps // 10),
-        seed=seed,
-        checkpoint=checkpoint,
-        progress=progress,
-        title=f"V {family.value}",
-    )
+    first = family.first(states.tokens.shape[3], states.tokens.shape[1] - 1, start, seed)
+    loss = lambda fitted, some: prediction_loss(family, fitted, some)
+    options |= {"every": max(1, steps // 10), "seed": seed, "title": f"V {family.value}"}
+    method = adam(loss, rate, steps, final=0.05)
+    return train(first, method, states, steps=steps, draw=draw, **options)
 
 
 def fit_linear(
@@ -229,22 +196,21 @@ def fit_linear(
         cross = np.sum([t * c for t, c in zip(tau, crosses, strict=True)], axis=0)
         damp = ridge * np.trace(gram) / len(gram) * np.eye(len(gram))
         M = np.linalg.solve(gram + damp, cross.T).T
-        tau = np.array(
-            [np.sum(M * c) / np.sum((M @ g) * M) for c, g in zip(crosses, grams, strict=True)]
-        )
+        pairs = zip(crosses, grams, strict=True)
+        tau = np.array([np.sum(M * c) / np.sum((M @ g) * M) for c, g in pairs])
     return M, tau
 
 
 def predict_linear(M: np.ndarray, tau: np.ndarray, states: States, rollout: bool = False) -> Any:
     """What `fit_linear` predicts, as `predict_layers` does."""
     tokens = np.asarray(states.tokens)
-    found, x = [], tokens[:, 0]
+    states_after, x = [], tokens[:, 0]
     for k, t in enumerate(tau):
         x = x if rollout else tokens[:, k]
         x = x + t * x @ M.T
         x = x / np.linalg.norm(x, axis=-1, keepdims=True)
-        found.append(x)
-    return np.stack(found, 1)
+        states_after.append(x)
+    return np.stack(states_after, 1)
 
 
 def noise(predicted: Any, states: States) -> np.ndarray:
@@ -259,5 +225,5 @@ def noise(predicted: Any, states: States) -> np.ndarray:
 def _layer(model: Particles, tau: Any, x: Any, mask: Any) -> Any:
     measure = Points(x, weights=mask)
     attention = SelfAttention(jnp.exp(model.log_beta))
-    seen = attention.drift(measure, Places(measure.points, None, own=False), 0.0, Dense())
-    return retract(x + tau * (model.value.act(seen) + model.own.act(x)))
+    mean = attention.drift(measure, Places(measure.points, None, own=False), 0.0, Dense())
+    return retract(x + tau * (model.value.act(mean) + model.own.act(x)))

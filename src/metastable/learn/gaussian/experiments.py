@@ -15,7 +15,6 @@ from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.learn.curves import Curves, losses, make_answer
-from metastable.learn.gaussian.depth import loss_and_slope
 from metastable.learn.gaussian.landscape import flattest, stand
 from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, matrix_residuals
 from metastable.learn.gaussian.scalar import (
@@ -27,9 +26,12 @@ from metastable.learn.gaussian.scalar import (
     stochastic_descent,
 )
 from metastable.learn.gaussian.teacher import (
+    Dataset,
     ExactLayer,
     GaussianLayer,
+    Matrices,
     TruncatedLayer,
+    loss_and_slope,
     random_covariances,
     random_matrices,
     split,
@@ -37,8 +39,6 @@ from metastable.learn.gaussian.teacher import (
 )
 from metastable.learn.spec import GaussianBeta, GaussianDepth, GaussianMatrices, TeacherStudent
 from metastable.learn.training import Gradient, LeastSquares, Training, adam, file_in, last, train
-
-__all__ = ["PUBLISHED", "learn_beta", "learn_depth", "learn_matrices", "optimizer_method"]
 
 PUBLISHED = TruncatedLayer(step=0.1)
 
@@ -48,10 +48,8 @@ def learn_beta(
 ) -> Answer:
     """Carry out a `GaussianBeta`. With the defaults β is 0.750 after 80 steps, 0.987 after 250."""
     began = time.perf_counter()
-    layer, steps = _layer(spec), spec.steps
-    teacher = random_matrices(spec.dim, spec.key_dim, spec.seed)
-    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 1)
-    data, held = split(teach(layer, teacher, covariances), seed=spec.seed)
+    steps = spec.steps
+    layer, teacher, data, held = _problem(spec)
     loss, validation = (scalar_loss(layer, teacher, part) for part in (data, held))
     ways = {
         "batch gradient": gradient_descent(spec.rate),
@@ -71,25 +69,17 @@ def learn_beta(
         "seconds": time.perf_counter() - began,
     }
     counted = np.arange(steps + 1)
+    met = {name: (counted[1:], path.losses) for name, path in paths.items()}
+    away = {name: (counted, np.abs(path.betas - 1)) for name, path in paths.items()}
+    caption = "Training loss of four ways to find β; the stochastic one shows the loss of the "
+    caption += "sample it drew."
     figures = {
-        "loss": Curves(
-            "iteration",
-            "mean squared error (train)",
-            {name: (counted[1:], path.losses) for name, path in paths.items()},
-            caption="Training loss of four ways to find β; the stochastic one shows the loss of "
-            "the sample it drew.",
-        ),
-        "beta": Curves(
-            "iteration",
-            "|β − 1|",
-            {name: (counted, np.abs(path.betas - 1)) for name, path in paths.items()},
-            caption="Distance of β from the teacher's.",
-        ),
+        "loss": Curves("iteration", "mean squared error (train)", met, caption=caption),
+        "beta": Curves("iteration", "|β − 1|", away, caption="Distance of β from the teacher's."),
     }
     reached = ", ".join(f"{beta:.6g} by {name}" for name, beta in betas.items())
-    return make_answer(
-        f"β of one layer, 1 in truth, after {steps} steps: {reached}.", facts, figures, _done(steps)
-    )
+    sentence = f"β of one layer, 1 in truth, after {steps} steps: {reached}."
+    return make_answer(sentence, facts, figures, _done(steps))
 
 
 def learn_depth(
@@ -97,10 +87,8 @@ def learn_depth(
 ) -> Answer:
     """Carry out a `GaussianDepth`."""
     began = time.perf_counter()
-    layer, depth, steps = _layer(spec), spec.depth, spec.steps
-    teacher = random_matrices(spec.dim, spec.key_dim, spec.seed)
-    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 1)
-    data, held = split(teach(layer, teacher, covariances, depth=depth), seed=spec.seed)
+    depth, steps = spec.depth, spec.steps
+    layer, teacher, data, held = _problem(spec, depth)
     loss = scalar_loss(layer, teacher, data, depth)
     curvature = float(jax.hessian(loss)(jnp.asarray(1.0)))
     rate = 0.2 * 2.0 / curvature if spec.rate is None else spec.rate
@@ -129,28 +117,19 @@ def learn_matrices(
     spec: GaussianMatrices, checkpoint: Path | None = None, progress: bool | None = None
 ) -> Answer:
     """Carry out a `GaussianMatrices`."""
-    layer, optimizer, epochs = _layer(spec), spec.optimizer, spec.epochs
-    teacher, student = (random_matrices(spec.dim, spec.key_dim, spec.seed + k) for k in (0, 1))
-    covariances = random_covariances(spec.samples, spec.dim, spec.seed + 2)
-    data, held = split(teach(layer, teacher, covariances), seed=spec.seed)
+    optimizer, epochs = spec.optimizer, spec.epochs
+    layer, teacher, data, held = _problem(spec, drawn=2)
+    student = random_matrices(spec.dim, spec.key_dim, spec.seed + 1)
     fed = jax.tree.map(lambda x: np.asarray(x, np.float32), data) if spec.single else data
     count = len(data.inputs)
     size = count if optimizer == "levenberg" else min(spec.batch, count)
     method = optimizer_method(optimizer, layer, epochs, size, count, spec.rate)
 
     def run(steps: int, file: Path | None = None) -> Training:
-        return train(
-            student,
-            method,
-            fed,
-            steps=steps,
-            validation=held,
-            every=max(1, epochs // 100),
-            patience=spec.patience,
-            checkpoint=file,
-            progress=progress,
-            title=f"{optimizer}, {steps} epochs",
-        )
+        options: dict[str, Any] = {"every": max(1, epochs // 100), "patience": spec.patience}
+        options |= {"checkpoint": file, "progress": progress, "validation": held}
+        title = f"{optimizer}, {steps} epochs"
+        return train(student, method, fed, steps=steps, title=title, **options)
 
     training = run(epochs, file_in(checkpoint, "training"))
     met = training.losses
@@ -183,12 +162,7 @@ def learn_matrices(
 
 
 def optimizer_method(
-    optimizer: str,
-    layer: GaussianLayer,
-    epochs: int,
-    size: int,
-    count: int,
-    rate: float | None = None,
+    optimizer: str, layer: GaussianLayer, epochs: int, size: int, count: int, rate: Any = None
 ) -> Any:
     """A named optimizer of the loss of `matrices.py`: its steps are epochs over `count` pairs.
 
@@ -207,12 +181,19 @@ def optimizer_method(
 
     loss = matrix_loss(layer)
     if optimizer == "sgd":
-        return Epochs(Gradient(loss, optax.sgd(0.1 if rate is None else rate)), size)
-    return Epochs(adam(loss, 1e-2 if rate is None else rate, epochs * -(-count // size)), size)
+        return Epochs(Gradient(loss, optax.sgd(rate or 0.1)), size)
+    return Epochs(adam(loss, rate or 1e-2, epochs * -(-count // size)), size)
 
 
-def _layer(spec: TeacherStudent) -> GaussianLayer:
-    return (ExactLayer if spec.exact else TruncatedLayer)(spec.step)
+def _problem(
+    spec: TeacherStudent, depth: int = 1, drawn: int = 1
+) -> tuple[GaussianLayer, Matrices, Dataset, Dataset]:
+    """Layer, teacher, training and validation pairs; covariances from the seed plus `drawn`."""
+    layer = (ExactLayer if spec.exact else TruncatedLayer)(spec.step)
+    teacher = random_matrices(spec.dim, spec.key_dim, spec.seed)
+    covariances = random_covariances(spec.samples, spec.dim, spec.seed + drawn)
+    pairs = teach(layer, teacher, covariances, depth=depth)
+    return layer, teacher, *split(pairs, seed=spec.seed)
 
 
 def _setting(spec: TeacherStudent) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from metastable.core.numerics import jax, jnp
 
-__all__ = ["Standing", "flattest", "stand"]
-
 DENSE = 1500  # parameters up to which the whole spectrum is computed
 FLAT = 1e-6  # an eigenvalue below this share of the largest is flat
 STILL = 1e-6  # a gradient step that gains less than this share of the loss goes nowhere
@@ -90,25 +88,17 @@ def _end(operator: LinearOperator, count: int, which: str) -> np.ndarray:
     # The lowest eigenvalues crowd around the flat directions, where Lanczos cannot part them; their
     # values are wanted to a percent of the spectrum, not their vectors.
     start = np.random.default_rng(0).standard_normal(operator.shape[0])
+    how: Any = {"tol": 1e-3, "maxiter": 60, "ncv": 40, "v0": start}
     try:
-        found = eigsh(
-            operator,
-            count,
-            which=which,
-            tol=1e-3,  # pyright: ignore[reportArgumentType]
-            maxiter=60,
-            ncv=40,
-            v0=start,
-            return_eigenvectors=False,
-        )
+        values = eigsh(operator, count, which=which, return_eigenvectors=False, **how)
     except ArpackNoConvergence as partial:
-        found = partial.eigenvalues
-        if not found.size:
+        values = partial.eigenvalues
+        if not values.size:
             raise ValueError(
                 f"the {which} end of the Hessian's spectrum did not converge; got nothing after "
                 "60 restarts: reduce the data or the number of parameters."
             ) from None
-    return np.sort(found)
+    return np.sort(values)
 
 
 def flattest(losses: np.ndarray, window: int) -> int:

@@ -14,14 +14,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
 from metastable.learn.training import Method
 
-__all__ = [
-    "Epochs",
-    "GaugeError",
-    "gauge_error",
-    "matrix_loss",
-    "matrix_residuals",
-]
-
 
 def matrix_loss(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
     """The student's mean squared error per entry, (1/Nd²) Σ_i ‖Σ̂_i − Σ_i‖²_F, to be trained.
@@ -126,11 +118,9 @@ class Epochs:
             moved, state, loss = self.method.step(carry[0], state, jax.tree.map(cut, batch))
             return (moved, eqx.filter(state, eqx.is_array)), loss
 
-        carry, losses = jax.lax.scan(
-            lambda carry, start: one(carry, start, self.size),
-            (parameters, inner),
-            self.size * jnp.arange(full),
-        )
+        whole = lambda carry, start: one(carry, start, self.size)
+        starts = self.size * jnp.arange(full)
+        carry, losses = jax.lax.scan(whole, (parameters, inner), starts)
         total = self.size * jnp.sum(losses)
         if rest:
             carry, last = one(carry, full * self.size, rest)
@@ -138,12 +128,15 @@ class Epochs:
         return carry[0], eqx.combine(carry[1], fixed), total / count
 
 
-def matrix_residuals(layer: GaussianLayer) -> Callable[[Matrices, Dataset], Any]:
-    """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods."""
+def matrix_residuals(layer: Callable[[Matrices, Any], Any]) -> Callable[[Matrices, Dataset], Any]:
+    """The errors whose squares sum to `matrix_loss`, (N, d, d), for least-squares methods.
+
+    `layer(matrices, inputs)` may be any map: the squares sum to the mean squared error.
+    """
 
     def errors(matrices: Matrices, data: Dataset) -> Any:
-        found = layer(matrices, data.inputs) - data.targets
-        return found / np.sqrt(found.size)
+        missed = layer(matrices, data.inputs) - data.targets
+        return missed / np.sqrt(missed.size)
 
     return errors
 

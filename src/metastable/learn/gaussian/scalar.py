@@ -18,19 +18,14 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.learn.gaussian.depth import loss_and_slope, propagate
-from metastable.learn.gaussian.teacher import Dataset, GaussianLayer, Matrices, TruncatedLayer
-
-__all__ = [
-    "ScalarLoss",
-    "ScalarPath",
-    "descend",
-    "gauss_newton",
-    "gradient_descent",
-    "newton",
-    "scalar_loss",
-    "stochastic_descent",
-]
+from metastable.learn.gaussian.teacher import (
+    Dataset,
+    GaussianLayer,
+    Matrices,
+    TruncatedLayer,
+    loss_and_slope,
+    propagate,
+)
 
 MOST = 128  # polynomials, at which an interpolation gives up
 
@@ -75,15 +70,16 @@ def scalar_loss(
     checks.integer("depth", depth, 1)
     if depth == 1:
         count = 2 if isinstance(layer, TruncatedLayer) else 3
-        return _factorise(layer, matrices, data, 1, span, count)
+        return _factorize(layer, matrices, data, 1, span, count)
     probes = span[0] + (span[1] - span[0]) * np.array([0.0, 0.237, 0.619, 0.971, 1.0])
     direct = np.transpose([loss_and_slope(layer, matrices, data, depth, b) for b in probes])
+    allowed = tolerance * np.abs(direct).max(1, keepdims=True)
     count = 16
     while count <= MOST:
-        found = _factorise(layer, matrices, data, depth, span, count)
-        curve = np.array(jax.jit(jax.vmap(jax.value_and_grad(found)))(probes))
-        if np.all(np.abs(curve - direct) <= tolerance * np.abs(direct).max(1, keepdims=True)):
-            return found
+        loss = _factorize(layer, matrices, data, depth, span, count)
+        curve = np.array(jax.jit(jax.vmap(jax.value_and_grad(loss)))(probes))
+        if np.all(np.abs(curve - direct) <= allowed):
+            return loss
         count *= 2
     raise ValueError(
         f"span must be short enough for {MOST} polynomials to follow the loss of {depth} layers; "
@@ -91,7 +87,7 @@ def scalar_loss(
     )
 
 
-def _factorise(
+def _factorize(
     layer: GaussianLayer, matrices: Matrices, data: Dataset, depth: int, span: Any, count: int
 ) -> ScalarLoss:
     angles = np.pi * (np.arange(count) + 0.5) / count
@@ -118,10 +114,10 @@ def _factors(layer, matrices, data, depth, betas, transform):
 def _polynomials(beta: Any, span: tuple[float, float], count: int) -> Any:
     """Chebyshev polynomials T_0 … T_{count−1} at β, with `span` moved to [−1, 1]."""
     x = (2 * beta - span[0] - span[1]) / (span[1] - span[0])
-    found = [jnp.ones_like(x), x]
-    while len(found) < count:
-        found.append(2 * x * found[-1] - found[-2])
-    return jnp.stack(found[:count])
+    values = [jnp.ones_like(x), x]
+    while len(values) < count:
+        values.append(2 * x * values[-1] - values[-2])
+    return jnp.stack(values[:count])
 
 
 class ScalarPath(NamedTuple):
@@ -136,21 +132,22 @@ Update = Callable[[ScalarLoss, Any, Any], tuple[Any, Any]]
 
 def gradient_descent(rate: float) -> Update:
     """β ← β − rate · L′(β)."""
-
-    def update(loss, beta, step):
-        value, slope = jax.value_and_grad(loss)(beta)
-        return beta - rate * slope, value
-
-    return update
+    return _descent(rate, lambda loss, step: ())
 
 
 def stochastic_descent(rate: float, seed: int = 0) -> Update:
     """The same with the slope of one sample, drawn by seed and step; its loss is that sample's."""
     key = jax.random.key(checks.seed(seed))
 
+    def sample(loss, step):
+        return (jax.random.randint(jax.random.fold_in(key, step), (), 0, len(loss.factors)),)
+
+    return _descent(rate, sample)
+
+
+def _descent(rate: float, sample: Callable[[ScalarLoss, Any], tuple[Any, ...]]) -> Update:
     def update(loss, beta, step):
-        sample = jax.random.randint(jax.random.fold_in(key, step), (), 0, len(loss.factors))
-        value, slope = jax.value_and_grad(loss)(beta, sample)
+        value, slope = jax.value_and_grad(loss)(beta, *sample(loss, step))
         return beta - rate * slope, value
 
     return update
@@ -182,8 +179,9 @@ def descend(loss: ScalarLoss, update: Update, steps: int, start: float = 0.0) ->
     betas, values = map(np.asarray, _iterate(loss, update, jnp.asarray(start, jnp.float64), steps))
     betas = np.concatenate([[start], betas])
     low, high = loss.span
-    if not loss.exact and not np.all((betas >= low) & (betas <= high)):
-        where = int(np.argmax(~((betas >= low) & (betas <= high))))
+    outside = ~((betas >= low) & (betas <= high))
+    if not loss.exact and outside.any():
+        where = int(np.argmax(outside))
         raise ValueError(
             f"the descent must stay in the span {loss.span} of its loss; got β = "
             f"{betas[where]:.3g} at step {where}: lower the rate or widen the span."

@@ -18,11 +18,9 @@ from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.trajectory import Trajectory
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import GaussianSteering
-from metastable.learn.training import Gradient, Training, file_in, last, train
+from metastable.learn.training import Gradient, Training, last, options_in, train
 from metastable.measures.gaussian import Gaussian
 from metastable.observe.gaussian import bures_wasserstein
-
-__all__ = ["GaussianPath", "LayerMatrices", "learn_path", "steer"]
 
 
 class LayerMatrices(NamedTuple):
@@ -69,8 +67,7 @@ def steer(
     layers: int = 8,
     effort: float = 0.0,
     steps: int = 3000,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> GaussianPath:
     """Learn matrices A_t, P_t of `layers` attention layers that carry `start` to `goal`.
 
@@ -84,9 +81,11 @@ def steer(
     With `effort` λ > 0 the best path runs along the Bures–Wasserstein geodesic and stops at the
     distance λW₂/(1 + λ) from the goal, with the action W₂²/(1 + λ)². Derived here (the cost of a
     path between fixed ends is at least their squared distance); the tests hold runs against it.
+
+    `options`: `checkpoint` and `progress`, as for `train`.
     """
-    checks.instance("start", start, Gaussian, "Gaussian(...)")
-    checks.instance("goal", goal, Gaussian, "Gaussian(...)")
+    for name, measure in (("start", start), ("goal", goal)):
+        checks.instance(name, measure, Gaussian, "Gaussian(...)")
     checks.integer("layers", layers, 1)
     checks.nonnegative("effort", effort)
     if start.dim != goal.dim or start.rank() != goal.rank():
@@ -104,19 +103,11 @@ def steer(
     # Not Gauss–Newton: along the directions that only the effort sees, what it drops is as large as
     # what it keeps.
     method = Gradient(_cost(1.0 / layers, float(effort)), optax.lbfgs(memory_size=30))
-    first = _first(start, layers)
-    training = train(
-        first,
-        method,
-        ends,
-        steps=steps,
-        every=100,
-        patience=4,
-        checkpoint=checkpoint,
-        progress=progress,
-        title="steering",
-    )
-    return _follow(start, goal, training, layers)
+    # A = 0 stands still; P is of the size that makes ΣP of order one. Both zero would be a saddle.
+    scale, shape = start.rank() / jnp.sum(start.factor**2), (layers, start.dim, start.dim)
+    still = LayerMatrices(jnp.zeros(shape), jnp.broadcast_to(scale * jnp.eye(start.dim), shape))
+    options |= {"steps": steps, "every": 100, "patience": 4, "title": "steering"}
+    return _follow(start, goal, train(still, method, ends, **options), layers)
 
 
 def learn_path(
@@ -126,15 +117,14 @@ def learn_path(
     dim, effort = spec.dim, spec.effort
     rank = dim if spec.rank is None else spec.rank
     random = np.random.default_rng(spec.seed)
-    start, goal = (
-        Gaussian.from_factor(
-            random.standard_normal(dim),
-            (np.eye(dim) + random.standard_normal((dim, dim)) / 2)[:, :rank],
-        )
-        for _ in range(2)
-    )
-    file = file_in(checkpoint, "training")
-    path = steer(start, goal, spec.layers, effort, spec.steps, file, progress)
+
+    def draw() -> Gaussian:
+        mean, factor = random.standard_normal(dim), random.standard_normal((dim, dim))
+        return Gaussian.from_factor(mean, (np.eye(dim) + factor / 2)[:, :rank])
+
+    start, goal = draw(), draw()
+    options = options_in(checkpoint, "training", progress)
+    path = steer(start, goal, spec.layers, effort, spec.steps, **options)
     whole = bures_wasserstein(start, goal)
     facts = {
         "dimension d": dim,
@@ -159,13 +149,6 @@ def learn_path(
         f"{path.distances[-1]:.3g}, action {path.action:.4g}."
     )
     return make_answer(sentence, facts, figures, path.training.outcome)
-
-
-def _first(start: Gaussian, layers: int) -> LayerMatrices:
-    # A = 0 stands still; P is of the size that makes ΣP of order one. Both zero would be a saddle.
-    scale = start.rank() / jnp.sum(start.factor**2)
-    shape = (layers, start.dim, start.dim)
-    return LayerMatrices(jnp.zeros(shape), jnp.broadcast_to(scale * jnp.eye(start.dim), shape))
 
 
 def _thin(measure: Gaussian) -> Any:

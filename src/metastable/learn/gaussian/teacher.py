@@ -21,18 +21,6 @@ from jaxtyping import Array, Float
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 
-__all__ = [
-    "Dataset",
-    "ExactLayer",
-    "GaussianLayer",
-    "Matrices",
-    "TruncatedLayer",
-    "random_covariances",
-    "random_matrices",
-    "split",
-    "teach",
-]
-
 
 class Matrices(NamedTuple):
     """The four matrices of one head: W (d, d_v), V (d_v, d), Q and K (d_k, d)."""
@@ -126,8 +114,8 @@ def _halves(matrices: Matrices, covariances: Any) -> tuple[Any, Any]:
     """AΣKᵀ and ΣQᵀ, both (…, d, d_k): no product is wider than d_k, which cuts the cost."""
     w, v, q, k = matrices
     # One wide product for both is faster than two narrow ones.
-    seen = covariances @ jnp.concatenate([k, q]).T
-    return jnp.einsum("ij,...jk->...ik", w @ v, seen[..., : len(k)]), seen[..., len(k) :]
+    both = covariances @ jnp.concatenate([k, q]).T
+    return jnp.einsum("ij,...jk->...ik", w @ v, both[..., : len(k)]), both[..., len(k) :]
 
 
 def _outer(left: Any, right: Any) -> Any:
@@ -153,11 +141,8 @@ def random_matrices(dim: int, key_dim: int, seed: int, value_dim: int | None = N
     value_dim = dim if value_dim is None else value_dim
     shapes = [(dim, value_dim), (value_dim, dim), (key_dim, dim), (key_dim, dim)]
     keys = jax.random.split(jax.random.key(checks.seed(seed)), 4)
-    draws = [
-        jax.random.normal(key, shape) / np.sqrt(shape[1])
-        for key, shape in zip(keys, shapes, strict=True)
-    ]
-    return Matrices(*draws)
+    draw = lambda key, shape: jax.random.normal(key, shape) / np.sqrt(shape[1])
+    return Matrices(*map(draw, keys, shapes))
 
 
 def teach(
@@ -168,6 +153,42 @@ def teach(
     for _ in range(depth):
         outputs = jax.jit(layer)(teacher, outputs, beta)
     return Dataset(covariances, outputs)
+
+
+def propagate(
+    layer: GaussianLayer, matrices: Matrices, covariances: Any, beta: Any, depth: int
+) -> Any:
+    """Σ_T after `depth` layers; `covariances` (…, d, d)."""
+    one = lambda _, s: layer(matrices, s, beta)
+    # The first layer stands outside of the loop: what does not depend on β is not repeated there
+    # when many β are mapped over, and one layer needs no loop.
+    return jax.lax.fori_loop(1, depth, one, one(0, covariances))
+
+
+def propagate_with_slope(
+    layer: GaussianLayer, matrices: Matrices, covariances: Any, beta: Any, depth: int
+) -> tuple[Any, Any]:
+    """Σ_T and its derivative G_T in β, each (…, d, d).
+
+    Σ_{t+1} = F(Σ_t, β), and G_t = dΣ_t/dβ follows G_{t+1} = ∂_βF + ∂_ΣF[G_t], G_0 = 0: forward
+    sensitivities, whose memory does not grow with the depth.
+    """
+
+    def one(_, pair):
+        s, g = pair
+        return layer(matrices, s, beta), layer.tangent(matrices, s, g, beta)
+
+    return jax.lax.fori_loop(0, depth, one, (covariances, jnp.zeros_like(covariances)))
+
+
+@eqx.filter_jit
+def loss_and_slope(
+    layer: GaussianLayer, matrices: Matrices, data: Dataset, depth: int, beta: Any
+) -> tuple[Any, Any]:
+    """Mean squared error per entry of the student with β, and its derivative, by sensitivities."""
+    ends, slopes = propagate_with_slope(layer, matrices, data.inputs, beta, depth)
+    errors = ends - data.targets
+    return jnp.mean(errors**2), 2 * jnp.mean(errors * slopes)
 
 
 def split(data: Dataset, share: float = 0.75, seed: int = 0) -> tuple[Dataset, Dataset]:
@@ -181,5 +202,5 @@ def split(data: Dataset, share: float = 0.75, seed: int = 0) -> tuple[Dataset, D
             "raise count or choose a share nearer 0.75."
         )
     inputs, targets = np.asarray(data.inputs), np.asarray(data.targets)
-    first, rest = order[:cut], order[cut:]
-    return Dataset(inputs[first], targets[first]), Dataset(inputs[rest], targets[rest])
+    first, rest = (Dataset(inputs[k], targets[k]) for k in (order[:cut], order[cut:]))
+    return first, rest

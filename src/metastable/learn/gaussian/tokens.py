@@ -18,7 +18,7 @@ from metastable.core import checks
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.learn.curves import Curves, losses, make_answer
-from metastable.learn.gaussian.matrices import gauge_error
+from metastable.learn.gaussian.matrices import gauge_error, matrix_residuals
 from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss
 from metastable.learn.gaussian.teacher import (
     Dataset,
@@ -29,17 +29,7 @@ from metastable.learn.gaussian.teacher import (
     split,
 )
 from metastable.learn.spec import GaussianTokens
-from metastable.learn.training import adam, file_in, last, train
-
-__all__ = [
-    "attend_prompts",
-    "beta_error",
-    "learn_tokens",
-    "prompt_pairs",
-    "sample_covariances",
-    "token_loss",
-    "token_residuals",
-]
+from metastable.learn.training import adam, last, options_in, train
 
 
 def attend_prompts(matrices: Matrices, tokens: Any, step: float) -> Any:
@@ -79,12 +69,7 @@ def sample_covariances(data: Dataset) -> Dataset:
 
 def token_residuals(step: float) -> Callable[[Matrices, Dataset], Any]:
     """Errors of the student's tokens (N, n, d), whose squares sum to `token_loss`."""
-
-    def errors(matrices: Matrices, data: Dataset) -> Any:
-        found = attend_prompts(matrices, data.inputs, step) - data.targets
-        return found / np.sqrt(found.size)
-
-    return errors
+    return matrix_residuals(lambda matrices, tokens: attend_prompts(matrices, tokens, step))
 
 
 def token_loss(step: float) -> Callable[[Matrices, Dataset], Any]:
@@ -104,16 +89,9 @@ def learn_tokens(
     teacher, student = (random_matrices(spec.dim, spec.key_dim, s) for s in (seed, seed + 1))
     covariances = random_covariances(spec.samples, spec.dim, seed + 2) / np.sqrt(spec.dim)
     data, held = split(prompt_pairs(teacher, covariances, spec.tokens, step, seed), seed=seed)
-    training = train(
-        student,
-        adam(token_loss(step), 1e-2, spec.steps),
-        data,
-        steps=spec.steps,
-        validation=held,
-        checkpoint=file_in(checkpoint, "training"),
-        progress=progress,
-        title="tokens",
-    )
+    method = adam(token_loss(step), 1e-2, spec.steps)
+    options = options_in(checkpoint, "training", progress) | {"title": "tokens"}
+    training = train(student, method, data, steps=spec.steps, validation=held, **options)
     counts = np.array([2**k for k in range(5, 11)])
     errors = np.array([beta_error(teacher, covariances, n, step, seed) for n in counts])
     slope = float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
@@ -133,17 +111,13 @@ def learn_tokens(
         "seconds in steps": last(training.seconds),
     }
     caption = "Learning W, V, Q and K from tokens that softmax attention has moved."
+    law = counts, errors[0] * np.sqrt(counts[0] / counts)
+    lines = {"from sample covariances": (counts, errors), "1/√n": law}
+    lost = "What is lost with the tokens: β found from the covariances of n tokens."
+    axes = "tokens per prompt n", "|β − 1|, median over prompts"
     figures = {
         "loss": losses(training, caption, "mean squared error"),
-        "beta": Curves(
-            "tokens per prompt n",
-            "|β − 1|, median over prompts",
-            {
-                "from sample covariances": (counts, errors),
-                "1/√n": (counts, errors[0] * np.sqrt(counts[0] / counts)),
-            },
-            caption="What is lost with the tokens: β found from the covariances of n tokens.",
-        ),
+        "beta": Curves(*axes, lines, caption=lost),
     }
     sentence = (
         f"W, V, Q and K from tokens: {error.product:.3g} away from the teacher; β from their "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,24 @@ import numpy as np
 from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.learn.curves import Curves, Frames, losses, make_answer
-from metastable.learn.neural.datasets import Labelled, draw_data
+from metastable.learn.neural.datasets import Labeled, draw_data
 from metastable.learn.neural.ode import (
     Classifier,
     Continuous,
     ResidualLayers,
+    average_and_spread,
     classification_loss,
     depth_of,
     final_state,
     initial_classifier,
+    resampled_layers,
     resize,
+    split_neurons,
     trace,
 )
-from metastable.learn.neural.resampling import average_and_spread, resampled_layers, split_neurons
 from metastable.learn.spec import Classification, DeepLimit, FlowNet
-from metastable.learn.training import Training, adam, file_in, last, train, whole
+from metastable.learn.training import Training, adam, last, options_in, train, whole
 from metastable.observe.neural_collapse import neural_collapse
-
-__all__ = ["learn_classes", "learn_deep_limit"]
 
 FRAMES = 32  # of a flow, all stages together
 SHOWN = 600  # points in a picture
@@ -41,49 +42,42 @@ def learn_classes(
     """Train a network to tell classes apart; follow its neural collapse in training and depth."""
     data, held = draw_data(spec.data, spec.seed)
     training, first = _train(spec, data, held, checkpoint, progress)
-    seen = np.vstack([first, training.watched])
+    looks = np.vstack([first, training.watched])
     steps = np.append(0, training.checks)
     times, states = _through_depth(training.parameters, data.points, spec.network)
     depthwise = np.array([neural_collapse(state, data.labels) for state in states])
-    end = dict(zip(WATCHED, seen[-1].tolist(), strict=True))
+    end = dict(zip(WATCHED, looks[-1].tolist(), strict=True))
     many = len(np.unique(data.labels)) > 2  # two centred means are always a simplex
     facts = _setting(spec, training.parameters) | {
         "training accuracy": end["accuracy, training"],
         "held-out accuracy": end["accuracy, held-out"],
-        "NC1 at first, at last": [float(seen[0, 0]), float(seen[-1, 0])],
-        "NC1 fell by": float(seen[0, 0] / seen[-1, 0]),
+        "NC1 at first, at last": [float(looks[0, 0]), float(looks[-1, 0])],
+        "NC1 fell by": float(looks[0, 0] / looks[-1, 0]),
         **({"NC2, distance from a simplex": end["NC2"]} if many else {}),
         "NC3, distance of classifier and means": end["NC3"],
         "NC4, answers that are not the nearest mean": end["NC4"],
         "seconds in steps": last(training.seconds),
     }
+    collapse = {n: (steps, looks[:, k]) for k, n in enumerate(WATCHED[:4]) if many or n != "NC2"}
+    wrong = {name: (steps, 1 - looks[:, k]) for k, name in list(enumerate(WATCHED))[4:]}
+    depth = {n: (times, depthwise[:, k]) for k, n in enumerate(WATCHED[: 2 if many else 1])}
+    measures = (
+        "Neural collapse in training: variability inside classes (NC1), distance of the class "
+        "means from a simplex (NC2), of the classifier from the means (NC3), and answers other "
+        "than the nearest mean (NC4)."
+    )
+    through = "Neural collapse of the trained network through its depth."
+    wrong_class = "Points put into a wrong class."
     figures: dict[str, Curves | Frames] = {
         "loss": losses(training, "The loss, its decay included."),
-        "collapse": Curves(
-            "step",
-            "0 at full collapse",
-            {n: (steps, seen[:, k]) for k, n in enumerate(WATCHED[:4]) if many or n != "NC2"},
-            caption="Neural collapse in training: variability inside classes (NC1), distance of "
-            "the class means from a simplex (NC2), of the classifier from the means (NC3), and "
-            "answers other than the nearest mean (NC4).",
-        ),
-        "accuracy": Curves(
-            "step",
-            "share of errors",
-            {name: (steps, 1 - seen[:, k]) for k, name in list(enumerate(WATCHED))[4:]},
-            caption="Points put into a wrong class.",
-        ),
-        "depth": Curves(
-            "depth t",
-            "0 at full collapse",
-            {"NC1": (times, depthwise[:, 0])} | ({"NC2": (times, depthwise[:, 1])} if many else {}),
-            caption="Neural collapse of the trained network through its depth.",
-        ),
+        "collapse": Curves("step", "0 at full collapse", collapse, caption=measures),
+        "accuracy": Curves("step", "share of errors", wrong, caption=wrong_class),
+        "depth": Curves("depth t", "0 at full collapse", depth, caption=through),
+        "flow": _frames(times, states, data.labels),
     }
-    figures["flow"] = _frames(times, states, data.labels)
     sentence = (
         f"{end['accuracy, held-out']:.2%} of held-out points are told apart; the variability "
-        f"inside classes fell {seen[0, 0] / seen[-1, 0]:.3g} times."
+        f"inside classes fell {looks[0, 0] / looks[-1, 0]:.3g} times."
     )
     return make_answer(sentence, facts, figures, training.outcome)
 
@@ -97,7 +91,7 @@ def learn_deep_limit(
     network, parameters = spec.network, training.parameters
     if training.outcome.name == "interrupted":
         return make_answer("Interrupted.", _setting(spec, parameters), {}, training.outcome)
-    held = Labelled(held.points[:FEW], held.labels[:FEW])
+    held = Labeled(held.points[:FEW], held.labels[:FEW])
     x = jnp.asarray(held.points)
     end = final_state(parameters, x, network, Continuous(1e-11))
     pool = split_neurons(parameters.stages[0], spec.groups)
@@ -105,60 +99,51 @@ def learn_deep_limit(
     _, spread = average_and_spread(pool, start, network.horizon)
     variance = network.horizon * jnp.trace(spread, axis1=1, axis2=2)  # of each point, times L
     keys = jax.random.split(jax.random.key(spec.seed), spec.draws)
-    size = float(jnp.sqrt(jnp.mean(jnp.sum(end**2, axis=1))))
+    size_of = lambda x: float(jnp.sqrt(jnp.mean(jnp.sum(x**2, axis=1))))
+    size = size_of(end)
     euler, noisy, wrong = [], [], []
     for count in spec.layers:
         deep = final_state(parameters, x, network, ResidualLayers(count))
-        euler.append(float(jnp.sqrt(jnp.mean(jnp.sum((deep - end) ** 2, axis=1)))) / size)
-        answers = deep @ parameters.matrix.T + parameters.offset
-        wrong.append(float(jnp.mean(jnp.argmax(answers, axis=1) != held.labels)))
-        drawn = jax.vmap(
-            lambda key: resampled_layers(pool, start, network.horizon, count, key)  # noqa: B023
-        )(keys)
+        euler.append(size_of(deep - end) / size)
+        answers = jnp.argmax(parameters.scores(deep), axis=1)
+        wrong.append(float(jnp.mean(answers != held.labels)))
+        draw = partial(resampled_layers, pool, start, network.horizon, count)
+        drawn = jax.vmap(draw)(keys)
         each = jnp.sqrt(jnp.mean(jnp.sum((drawn - end) ** 2, axis=2), axis=0))  # (points,)
         noisy.append(float(jnp.median(each)) / size)
     layers = np.array(spec.layers)
     # The median point: some of the others stand where the flow parts, and are linear much later.
     predicted = float(jnp.median(jnp.sqrt(variance))) / np.sqrt(layers) / size
-    slopes = _slope(layers, euler), _slope(layers, noisy)
+    slope = lambda errors: float(np.polyfit(np.log(layers), np.log(errors), 1)[0])
+    by_layers = lambda values: dict(zip(map(str, spec.layers), values, strict=True))
     facts = _setting(spec, parameters) | {
-        "slope of the ResNet's error": slopes[0],
-        "slope of the resampled error": slopes[1],
-        "resampled error over predicted": dict(
-            zip(map(str, spec.layers), (np.array(noisy) / predicted).tolist(), strict=True)
-        ),
-        "held-out errors of the ResNets": dict(zip(map(str, spec.layers), wrong, strict=True)),
+        "slope of the ResNet's error": slope(euler),
+        "slope of the resampled error": slope(noisy),
+        "resampled error over predicted": by_layers((np.array(noisy) / predicted).tolist()),
+        "held-out errors of the ResNets": by_layers(wrong),
         "groups of neurons": spec.groups,
         "draws": spec.draws,
     }
-    figures = {
-        "error": Curves(
-            "layers L",
-            "distance from the flow",
-            {
-                "same weights in all layers": (layers, np.array(euler)),
-                "neurons drawn anew for each layer": (layers, np.array(noisy)),
-                "predicted, 1/√L": (layers, predicted),
-            },
-            caption="Networks of L layers beside the trained flow, relative to the size of its "
-            "states. Same weights: root mean square over held-out points. Drawn neurons: root "
-            "mean square over the draws, of the median point.",
-            powers=True,
-        ),
+    lines = {
+        "same weights in all layers": (layers, np.array(euler)),
+        "neurons drawn anew for each layer": (layers, np.array(noisy)),
+        "predicted, 1/√L": (layers, predicted),
     }
-    sentence = (
-        f"A network of L layers is L^{slopes[0]:.2f} away from its flow; with neurons drawn anew "
-        f"for each layer, L^{slopes[1]:.2f}."
+    caption = (
+        "Networks of L layers beside the trained flow, relative to the size of its states. Same "
+        "weights: root mean square over held-out points. Drawn neurons: root mean square over the "
+        "draws, of the median point."
     )
-    return make_answer(sentence, facts, figures, training.outcome)
+    error = Curves("layers L", "distance from the flow", lines, caption=caption, powers=True)
+    sentence = (
+        f"A network of L layers is L^{slope(euler):.2f} away from its flow; with neurons drawn "
+        f"anew for each layer, L^{slope(noisy):.2f}."
+    )
+    return make_answer(sentence, facts, {"error": error}, training.outcome)
 
 
 def _train(
-    spec: Classification,
-    data: Labelled,
-    held: Labelled,
-    checkpoint: Path | None,
-    progress: bool | None,
+    spec: Classification, data: Labeled, held: Labeled, folder: Path | None, progress: bool | None
 ) -> tuple[Training, np.ndarray]:
     """The training of a spec, watched, and what is seen before its first step."""
     network, descent = spec.network, spec.training
@@ -166,39 +151,26 @@ def _train(
     look = jax.jit(lambda parameters, x: final_state(parameters, x, network))
 
     def watch(parameters: Classifier) -> np.ndarray:
-        matrix, offset = np.asarray(parameters.matrix), np.asarray(parameters.offset)
-        found, other = (np.asarray(look(parameters, part.points)) for part in (data, held))
-        collapse = neural_collapse(found, data.labels, matrix, offset)
-        right = [
-            np.mean(np.argmax(state @ matrix.T + offset, axis=1) == part.labels)
-            for state, part in ((found, data), (other, held))
-        ]
+        reader = jax.tree.map(np.asarray, parameters._replace(stages=()))
+        states = [np.asarray(look(parameters, part.points)) for part in (data, held)]
+        collapse = neural_collapse(states[0], data.labels, reader.matrix, reader.offset)
+        answers = [np.argmax(reader.scores(state), axis=1) for state in states]
+        right = [np.mean(answers[0] == data.labels), np.mean(answers[1] == held.labels)]
         return np.array([*collapse, *right])
 
-    training = train(
-        parameters,
-        adam(
-            classification_loss(network, descent.loss, descent.decay), descent.rate, descent.steps
-        ),
-        tuple(map(jnp.asarray, data)),
-        steps=descent.steps,
-        draw=whole if descent.batch is None else _batches(descent.batch),
-        validation=tuple(map(jnp.asarray, held)),
-        watch=watch,
-        seed=spec.seed,
-        checkpoint=file_in(checkpoint, "training"),
-        progress=progress,
-        title=spec.name or spec.kind,
-    )
-    return training, watch(parameters)
-
-
-def _batches(size: int) -> Any:
-    def draw(data: Any, key: Any, step: Any) -> Any:
-        chosen = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, len(data[1]))
+    def batch(data: Any, key: Any, step: Any) -> Any:
+        size = (descent.batch,)
+        chosen = jax.random.randint(jax.random.fold_in(key, step), size, 0, len(data[1]))
         return tuple(part[chosen] for part in data)
 
-    return draw
+    loss = classification_loss(network, descent.loss, descent.decay)
+    method = adam(loss, descent.rate, descent.steps)
+    pairs, others = (tuple(map(jnp.asarray, part)) for part in (data, held))
+    options = options_in(folder, "training", progress) | {"title": spec.name or spec.kind}
+    options |= {"validation": others, "watch": watch, "seed": spec.seed}
+    draw = whole if descent.batch is None else batch
+    training = train(parameters, method, pairs, steps=descent.steps, draw=draw, **options)
+    return training, watch(parameters)
 
 
 def _through_depth(
@@ -240,7 +212,3 @@ def _setting(spec: Classification, parameters: Classifier) -> dict[str, Any]:
         f"decay {spec.training.decay:g}",
         "seed": spec.seed,
     }
-
-
-def _slope(layers: np.ndarray, errors: list[float]) -> float:
-    return float(np.polyfit(np.log(layers), np.log(errors), 1)[0])

@@ -8,10 +8,8 @@ import numpy as np
 
 from metastable.learn.spec import Digits, Spirals
 
-__all__ = ["Labelled", "draw_data", "draw_spirals", "read_digits"]
 
-
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """Points (n, d) and their classes (n,)."""
 
     points: np.ndarray
@@ -20,7 +18,7 @@ class Labelled(NamedTuple):
 
 def draw_spirals(
     points: int = 1000, classes: int = 2, turns: float = 1.0, noise: float = 0.02, seed: int = 0
-) -> Labelled:
+) -> Labeled:
     """Points on `classes` arms r(cos φ, sin φ), φ = 2π(turns·r + class/classes), r in [0.1, 1].
 
     Classes are equally likely, r is uniform, and each coordinate has Gaussian noise.
@@ -33,7 +31,7 @@ def draw_spirals(
     r = rng.uniform(0.1, 1.0, points)
     phi = 2 * np.pi * (turns * r + labels / classes)
     places = r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
-    return Labelled(places + noise * rng.standard_normal((points, 2)), labels)
+    return Labeled(places + noise * rng.standard_normal((points, 2)), labels)
 
 
 def digit_images() -> Any:
@@ -47,23 +45,21 @@ def digit_images() -> Any:
     return load_digits()
 
 
-def read_digits() -> Labelled:
+def read_digits() -> Labeled:
     """scikit-learn's 1797 digits as points of R^64, centred, with mean square norm 64."""
-    found = digit_images()
-    points = found.data - found.data.mean(axis=0)
-    return Labelled(points / np.sqrt(np.mean(points**2)), found.target)
+    images = digit_images()
+    points = images.data - images.data.mean(axis=0)
+    return Labeled(points / np.sqrt(np.mean(points**2)), images.target)
 
 
-def draw_data(spec: Spirals | Digits, seed: int) -> tuple[Labelled, Labelled]:
+def draw_data(spec: Spirals | Digits, seed: int) -> tuple[Labeled, Labeled]:
     """Training and held-out data: as many fresh spirals, or a random fifth of the digits."""
     if isinstance(spec, Spirals):
         drawn = draw_spirals(2 * spec.points, spec.classes, spec.turns, spec.noise, seed)
-        return (
-            Labelled(drawn.points[: spec.points], drawn.labels[: spec.points]),
-            Labelled(drawn.points[spec.points :], drawn.labels[spec.points :]),
-        )
-    drawn = read_digits()
-    order = np.random.default_rng(seed).permutation(len(drawn.labels))
-    parts = np.split(order, [len(order) - len(order) // 5])
-    train, held = (Labelled(drawn.points[part], drawn.labels[part]) for part in parts)
+        parts = [slice(spec.points), slice(spec.points, None)]
+    else:
+        drawn = read_digits()
+        order = np.random.default_rng(seed).permutation(len(drawn.labels))
+        parts = np.split(order, [len(order) - len(order) // 5])
+    train, held = (Labeled(drawn.points[part], drawn.labels[part]) for part in parts)
     return train, held

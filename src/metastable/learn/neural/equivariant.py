@@ -27,20 +27,8 @@ from metastable.flows import flow
 from metastable.geometry.sphere import project, retract, uniform_points
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import Equivariant
-from metastable.learn.training import Training, adam, file_in, train
+from metastable.learn.training import Training, adam, options_in, train
 from metastable.measures import Points
-
-__all__ = [
-    "TARGETS",
-    "Fits",
-    "Heads",
-    "apply_heads",
-    "best_values",
-    "even_share",
-    "head_means",
-    "learn_equivariant",
-    "respond",
-]
 
 TEST = 2048  # configurations for the error that is reported
 WORDS = {
@@ -77,12 +65,12 @@ def best_values(
     is convex, so that what it misses is missing in the scores, not in the training.
     """
     H, d, _ = score.shape
-    seen = head_means(score, x).reshape(-1, H * d)
-    gram = seen.T @ seen
+    means = head_means(score, x).reshape(-1, H * d)
+    gram = means.T @ means
     gram = gram + 1e-10 * jnp.trace(gram) / len(gram) * jnp.eye(len(gram))
-    wanted = jnp.moveaxis(goals, 0, -2).reshape(len(seen), -1)  # one column a target and axis
-    found = jax.scipy.linalg.solve(gram, seen.T @ wanted, assume_a="pos")
-    return jnp.transpose(found.reshape(H, d, -1, d), (2, 0, 3, 1))
+    wanted = jnp.moveaxis(goals, 0, -2).reshape(len(means), -1)  # one column a target and axis
+    values = jax.scipy.linalg.solve(gram, means.T @ wanted, assume_a="pos")
+    return jnp.transpose(values.reshape(H, d, -1, d), (2, 0, 3, 1))
 
 
 def respond(y: Float[Array, "b n d"], x: Float[Array, "b n d"], output: str) -> Array:
@@ -91,25 +79,19 @@ def respond(y: Float[Array, "b n d"], x: Float[Array, "b n d"], output: str) -> 
     P_x y = y − ⟨x,y⟩x is the projection of the dynamics; it cannot take values on the sphere, so
     that a target is projected too. y/‖y‖ is what takes values there.
     """
-    return {"tangent": lambda: project(x, y), "unit": lambda: retract(y), "free": lambda: y}[
-        output
-    ]()
+    if output == "tangent":
+        return project(x, y)
+    return retract(y) if output == "unit" else y
 
 
 def _flowed(x: Array) -> Array:
-    def one(x: Array) -> Any:
-        return flow(Points(x), SelfAttention(4.0), 1.0, frames=2).frames[-1].points
-
-    return jax.jit(jax.vmap(one))(x)
+    end = lambda x: flow(Points(x), SelfAttention(4.0), 1.0, frames=2).frames[-1].points
+    return jax.jit(jax.vmap(end))(x)
 
 
 def _nearest(x: Array) -> Array:
     products = jnp.einsum("bid,bjd->bij", x, x) - 3.0 * jnp.eye(x.shape[1])
     return jnp.take_along_axis(x, jnp.argmax(products, axis=-1)[..., None], axis=1)
-
-
-def _mirror(x: Array) -> Array:
-    return 2 * x[..., :1] * x - jnp.eye(x.shape[-1])[0]
 
 
 # Permutation-equivariant maps of (S^{d−1})^n to itself.
@@ -122,7 +104,7 @@ TARGETS: dict[str, Callable[[Array], Array]] = {
     "flow": _flowed,
     "cube": lambda x: retract(x**3),
     "nearest": _nearest,
-    "mirror": _mirror,
+    "mirror": lambda x: 2 * x[..., :1] * x - jnp.eye(x.shape[-1])[0],
 }
 
 
@@ -141,15 +123,13 @@ class Fits(NamedTuple):
     def errors(self, parameters: Heads, outputs: tuple[str, ...]) -> Array:
         """Mean square errors over mean square targets, (t, o, s), of heads (t, o, s, H, d, d)."""
         y = jax.vmap(jax.vmap(jax.vmap(apply_heads), (0, None)), (0, None))(parameters, self.x)
-        found = [
-            jnp.sum((respond(y[:, k], self.x, output) - self.wanted(output)) ** 2, axis=(2, 3, 4))
-            / jnp.sum(self.wanted(output) ** 2, axis=(2, 3, 4))
-            for k, output in enumerate(outputs)
-        ]
-        return jnp.stack(found, axis=1)
+        size = lambda z: jnp.sum(z**2, axis=(2, 3, 4))
 
-    def wanted(self, output: str) -> Array:
-        return project(self.x, self.goals) if output == "tangent" else self.goals
+        def error(k: int, output: str) -> Array:
+            wanted = project(self.x, self.goals) if output == "tangent" else self.goals
+            return size(respond(y[:, k], self.x, output) - wanted) / size(wanted)
+
+        return jnp.stack([error(k, output) for k, output in enumerate(outputs)], axis=1)
 
 
 def learn_equivariant(
@@ -166,10 +146,8 @@ def learn_equivariant(
     curves: dict[str, Curves] = {}
     for d in spec.dims:
         key = jax.random.fold_in(jax.random.key(spec.seed), d)
-        data, test = (
-            _draw(spec, d, jax.random.fold_in(key, k), count)
-            for k, count in enumerate((spec.samples, TEST))
-        )
+        data = _draw(spec, d, jax.random.fold_in(key, 0), spec.samples)
+        test = _draw(spec, d, jax.random.fold_in(key, 1), TEST)
         for name in spec.targets:
             shares[f"{name}, d = {d}"] = even_share(TARGETS[name], test.x[0])
         for H in spec.heads:
@@ -190,12 +168,11 @@ def learn_equivariant(
     for d in spec.dims:
         done = [H for H in spec.heads if (d, H) in errors]
         for k, output in enumerate(spec.outputs if done else ()):
-            found = np.stack([errors[d, H][:, k] for H in done])  # (heads, targets, seeds)
-            facts[f"error at H = {done[-1]}, d = {d}, {output}"] = dict(
-                zip(spec.targets, found[-1].mean(axis=1).tolist(), strict=True)
-            )
+            missed = np.stack([errors[d, H][:, k] for H in done])  # (heads, targets, seeds)
+            means = zip(spec.targets, missed[-1].mean(axis=1).tolist(), strict=True)
+            facts[f"error at H = {done[-1]}, d = {d}, {output}"] = dict(means)
             words = f"Trained heads, d = {d}, {spec.tokens} tokens, the output {WORDS[output]}."
-            curves[f"{output}_{d}"] = _curves(spec, done, found, words)
+            curves[f"{output}_{d}"] = _curves(spec, done, missed, words)
     sentence = f"{len(spec.targets)} equivariant maps fitted by up to {max(spec.heads)} heads."
     return make_answer(sentence, facts, curves, outcome)
 
@@ -227,15 +204,12 @@ def _random_heads(spec: Equivariant, data: Fits, test: Fits, key: Any) -> dict[s
 def _curves(spec: Equivariant, heads: Any, found: np.ndarray, words: str) -> Curves:
     """A figure of errors (heads, targets, seeds)."""
     spread = found.std(axis=2, ddof=min(1, spec.seeds - 1))
-    return Curves(
-        "heads H",
-        "relative L² error",
-        {name: (np.array(heads), found[:, k].mean(axis=1)) for k, name in enumerate(spec.targets)},
-        caption=f"{words} Bars: one standard deviation over {spec.seeds} seeds. The answer 0 has "
-        "error 1.",
-        bars={name: spread[:, k] for k, name in enumerate(spec.targets)},
-        powers=True,
-    )
+    x, names = np.array(heads), list(enumerate(spec.targets))
+    lines = {name: (x, found[:, k].mean(axis=1)) for k, name in names}
+    bars = {name: spread[:, k] for k, name in names}
+    caption = f"{words} Bars: one standard deviation over {spec.seeds} seeds."
+    caption += " The answer 0 has error 1."
+    return Curves("heads H", "relative L² error", lines, {}, caption, bars, powers=True)
 
 
 def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:
@@ -246,37 +220,23 @@ def _draw(spec: Equivariant, d: int, key: Any, count: int) -> Fits:
 
 
 def _fit(
-    spec: Equivariant,
-    data: Fits,
-    H: int,
-    key: Any,
-    checkpoint: Path | None,
-    progress: bool | None,
+    spec: Equivariant, data: Fits, H: int, key: Any, folder: Path | None, progress: bool | None
 ) -> Training:
     d = data.x.shape[-1]
     shape = (len(spec.targets), len(spec.outputs), spec.seeds, H, d, d)
     first, second = jax.random.split(jax.random.fold_in(key, 2 + H))
     # Scores of a few units tell tokens apart at the start; values so small that the sum of heads
     # does not grow with H.
-    heads = Heads(
-        2.0 * jax.random.normal(first, shape), jax.random.normal(second, shape) / np.sqrt(H * d)
-    )
+    value = jax.random.normal(second, shape) / np.sqrt(H * d)
+    heads = Heads(2.0 * jax.random.normal(first, shape), value)
+    some = lambda data, places: Fits(data.x[:, places], data.goals[:, :, places])
 
     def draw(data: Fits, key: Any, step: Any) -> Fits:
-        places = jax.random.randint(jax.random.fold_in(key, step), (spec.batch,), 0, spec.samples)
-        return Fits(data.x[:, places], data.goals[:, :, places])
+        key = jax.random.fold_in(key, step)
+        return some(data, jax.random.randint(key, (spec.batch,), 0, spec.samples))
 
-    return train(
-        heads,
-        adam(
-            lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs)), spec.rate, spec.steps
-        ),
-        data,
-        steps=spec.steps,
-        draw=draw,
-        validation=Fits(data.x[:, : spec.batch], data.goals[:, :, : spec.batch]),
-        seed=spec.seed,
-        checkpoint=file_in(checkpoint, f"d{d}_heads{H}"),
-        progress=progress,
-        title=f"d = {d}, {H} heads",
-    )
+    loss = lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs))
+    method, first_batch = adam(loss, spec.rate, spec.steps), some(data, slice(spec.batch))
+    options = options_in(folder, f"d{d}_heads{H}", progress) | {"title": f"d = {d}, {H} heads"}
+    options |= {"validation": first_batch, "seed": spec.seed}
+    return train(heads, method, data, steps=spec.steps, draw=draw, **options)

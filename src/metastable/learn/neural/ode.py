@@ -3,6 +3,10 @@
 ẋ = c(t) tanh(a(t) x + b(t)) on [0, T], or x⁺ = x + (T/L) c tanh(a x + b) for L layers; then a
 linear classifier. E, "A proposal on machine learning via dynamical systems" (2017); Chen et al.,
 arXiv:1806.07366.
+
+Weights drawn anew for each layer: x_{l+1} = x_l + (T/L) f_{θ_l}(x_l) with independent θ_l tends to
+ẋ = E f_θ(x) as L → ∞: noise of size 1/√L averages out. Derived here, as for any stochastic
+approximation; checked by sampling.
 """
 
 from __future__ import annotations
@@ -15,22 +19,6 @@ from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
 from metastable.learn.spec import FlowNet
-
-__all__ = [
-    "Classifier",
-    "Continuous",
-    "Depth",
-    "ResidualLayers",
-    "Weights",
-    "class_scores",
-    "classification_loss",
-    "depth_of",
-    "final_state",
-    "initial_classifier",
-    "resize",
-    "trace",
-    "velocity",
-]
 
 
 class Weights(NamedTuple):
@@ -48,18 +36,23 @@ class Classifier(NamedTuple):
     matrix: Array
     offset: Array
 
+    def scores(self, state: Any) -> Any:
+        """One number for each class at states (n, d); the largest is the answer."""
+        return state @ self.matrix.T + self.offset
+
 
 def velocity(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """c tanh(a x + b) at each of the points, for weights of one moment."""
     return jnp.tanh(x @ weights.a.T + weights.b) @ weights.c.T
 
 
+Moving = Callable[..., Any]  # velocity at (share of the piece, points, weights)
+
+
 class Depth(Protocol):
     """How points move through one piece of weights: `ResidualLayers(...)` or `Continuous(...)`."""
 
-    def move(
-        self, field: Callable[..., Any], x: Any, weights: Any, span: float, pieces: int
-    ) -> Any:
+    def move(self, field: Moving, x: Any, weights: Any, span: float, pieces: int) -> Any:
         """States (m, n, d) on the way, the last one at the end of the piece."""
         ...
 
@@ -70,9 +63,7 @@ class ResidualLayers:
 
     count: int
 
-    def move(
-        self, field: Callable[..., Any], x: Any, weights: Any, span: float, pieces: int
-    ) -> Any:
+    def move(self, field: Moving, x: Any, weights: Any, span: float, pieces: int) -> Any:
         if self.count % pieces:
             raise ValueError(
                 f"layers must be a multiple of the {pieces} pieces of weights; got {self.count}: "
@@ -100,27 +91,20 @@ class Continuous:
     adjoint: Literal["checkpoints", "backsolve"] = "checkpoints"
     frames: int = 1
 
-    def move(
-        self, field: Callable[..., Any], x: Any, weights: Any, span: float, pieces: int
-    ) -> Any:
+    def move(self, field: Moving, x: Any, weights: Any, span: float, pieces: int) -> Any:
         import diffrax
 
-        backsolve = self.adjoint == "backsolve"
-        return diffrax.diffeqsolve(
-            diffrax.ODETerm(lambda t, x, weights: field(t / span, x, weights)),  # pyright: ignore[reportArgumentType]
-            diffrax.Tsit5(),
-            0.0,
-            span,
-            None,
-            x,
-            weights,
-            saveat=diffrax.SaveAt(ts=jnp.linspace(0.0, span, self.frames + 1)[1:]),
-            stepsize_controller=diffrax.PIDController(rtol=self.tolerance, atol=self.tolerance),
-            adjoint=diffrax.BacksolveAdjoint()
-            if backsolve
-            else diffrax.RecursiveCheckpointAdjoint(),
-            throw=False,  # a solve that fails is a loss that is not finite, which training reports
-        ).ys
+        checkpoints, backsolve = diffrax.RecursiveCheckpointAdjoint, diffrax.BacksolveAdjoint
+        adjoint = backsolve() if self.adjoint == "backsolve" else checkpoints()
+        steps = diffrax.PIDController(rtol=self.tolerance, atol=self.tolerance)
+        how: dict[str, Any] = {
+            "saveat": diffrax.SaveAt(ts=jnp.linspace(0.0, span, self.frames + 1)[1:]),
+            "stepsize_controller": steps,
+            "adjoint": adjoint,
+            "throw": False,  # a solve that fails is a loss that is not finite: training reports it
+        }
+        term: Any = diffrax.ODETerm(lambda t, x, weights: field(t / span, x, weights))
+        return diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, span, None, x, weights, **how).ys
 
 
 def depth_of(network: FlowNet) -> Depth:
@@ -142,18 +126,10 @@ def initial_classifier(network: FlowNet, classes: int, seed: int) -> Classifier:
     """Random weights: a of variance 1/d, c of variance 1/w, both offsets zero."""
     nodes = network.pieces + (network.path == "linear")
     keys = iter(jax.random.split(jax.random.key(seed), 2 * len(network.widths) + 1))
-    w = network.neurons
-    stages = tuple(
-        Weights(
-            jax.random.normal(next(keys), (nodes, w, d)) / d**0.5,
-            jnp.zeros((nodes, w)),
-            jax.random.normal(next(keys), (nodes, d, w)) / w**0.5,
-        )
-        for d in network.widths
-    )
-    d = network.widths[-1]
-    matrix = jax.random.normal(next(keys), (classes, d)) / d**0.5
-    return Classifier(stages, matrix, jnp.zeros(classes))
+    w, d = network.neurons, network.widths[-1]
+    draw = lambda *shape: jax.random.normal(next(keys), shape) / shape[-1] ** 0.5
+    stage = lambda d: Weights(draw(nodes, w, d), jnp.zeros((nodes, w)), draw(nodes, d, w))
+    return Classifier(tuple(map(stage, network.widths)), draw(classes, d), jnp.zeros(classes))
 
 
 def trace(
@@ -181,13 +157,6 @@ def final_state(
     return x
 
 
-def class_scores(
-    parameters: Classifier, x: Float[Array, "n d0"], network: FlowNet, depth: Depth | None = None
-) -> Float[Array, "n k"]:
-    """One number for each class; the largest is the answer."""
-    return final_state(parameters, x, network, depth) @ parameters.matrix.T + parameters.offset
-
-
 def classification_loss(
     network: FlowNet, loss: str = "cross_entropy", decay: float = 0.0, depth: Depth | None = None
 ) -> Callable[[Classifier, tuple[Array, Array]], Array]:
@@ -204,12 +173,12 @@ def classification_loss(
 
         x, labels = batch
         state = final_state(parameters, x, network, depth)
-        found = state @ parameters.matrix.T + parameters.offset
+        scores = parameters.scores(state)
         if loss == "squares":
-            goal = jax.nn.one_hot(labels, found.shape[-1])
-            each = 0.5 * jnp.sum((found - goal) ** 2, axis=-1)
+            goal = jax.nn.one_hot(labels, scores.shape[-1])
+            each = 0.5 * jnp.sum((scores - goal) ** 2, axis=-1)
         else:
-            each = optax.softmax_cross_entropy_with_integer_labels(found, labels)
+            each = optax.softmax_cross_entropy_with_integer_labels(scores, labels)
         size = jnp.sum(parameters.matrix**2) + jnp.sum(parameters.offset**2)
         size += jnp.mean(jnp.sum(state**2, axis=-1))
         return jnp.mean(each) + 0.5 * decay * size
@@ -236,3 +205,64 @@ def _stage(weights: Weights, x: Array, network: FlowNet, depth: Depth) -> Array:
         return states[-1], states
 
     return jax.lax.scan(piece, x, (here, there))[1]
+
+
+def split_neurons(weights: Weights, groups: int) -> Weights:
+    """The neurons in `groups` groups, each `groups` times as strong: their average is all of them.
+
+    a (p, w, d) becomes (p, g, w/g, d), and so on: a layer that draws one group at a time has the
+    whole network as its mean.
+    """
+    p, w, d = weights.a.shape
+    if w % groups:
+        raise ValueError(f"groups must divide the {w} neurons; got {groups}: choose a divisor.")
+    return Weights(
+        weights.a.reshape(p, groups, w // groups, d),
+        weights.b.reshape(p, groups, w // groups),
+        groups * jnp.moveaxis(weights.c.reshape(p, d, groups, w // groups), 1, 2),
+    )
+
+
+def resampled_layers(
+    pool: Weights, x: Float[Array, "n d"], horizon: float, layers: int, key: Any
+) -> Float[Array, "n d"]:
+    """The last state of a ResNet that draws the weights of each layer from a pool (p, g, …)."""
+    pieces, groups = pool.b.shape[:2]
+    drawn = jax.random.randint(key, (layers,), 0, groups)
+
+    def layer(x, here):
+        piece, group = here
+        weights = jax.tree.map(lambda leaf: leaf[piece, group], pool)
+        return x + horizon / layers * velocity(weights, x), None
+
+    return jax.lax.scan(layer, x, (jnp.arange(layers) * pieces // layers, drawn))[0]
+
+
+def average_and_spread(
+    pool: Weights, x: Float[Array, "n d"], horizon: float, tolerance: float = 1e-9
+) -> tuple[Float[Array, "n d"], Float[Array, "n d d"]]:
+    """Where the average flow takes each point, and the matrix S of the noise around it.
+
+    ẋ = f̄(x), Ṡ = JS + SJᵀ + Cov_θ f_θ(x) with J = ∂f̄/∂x: the last state of L layers is close to a
+    Gaussian of mean x(T) and covariance (T/L) S(T).
+    """
+    pieces = pool.b.shape[0]
+
+    def all_velocities(weights, x):
+        return jax.vmap(lambda group: velocity(group, x[None])[0])(weights)  # (g, d)
+
+    def field(_, state, weights):
+        def at_point(x, S):
+            f = all_velocities(weights, x)
+            centred = f - f.mean(axis=0)
+            J = jax.jacfwd(lambda x: all_velocities(weights, x).mean(axis=0))(x)
+            return f.mean(axis=0), J @ S + S @ J.T + centred.T @ centred / len(f)
+
+        return jax.vmap(at_point)(*state)
+
+    def piece(state, weights):
+        states = Continuous(tolerance).move(field, state, weights, horizon / pieces, pieces)
+        return jax.tree.map(lambda leaf: leaf[-1], states), None
+
+    start = x, jnp.zeros((*x.shape, x.shape[-1]))
+    return jax.lax.scan(piece, start, pool)[0]
