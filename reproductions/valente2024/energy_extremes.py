@@ -46,7 +46,7 @@ def energy_extremes(*, dim: int, betas: list[float], tokens: int, draws: int) ->
         ]
         lowest.append(min(seen))
         highest.append(max(seen))
-        floor.append(float(energy_lower_bound(dim, beta)) * 2 * beta * np.exp(-beta))
+        floor.append(float(energy_lower_bound(beta, dim)) * 2 * beta * np.exp(-beta))
     even = flow(uniform(tokens, dim, 5), SelfAttention(betas[0], value=-1.0), 200.0, frames=2)
     reached = float(energy(even.frames[-1], betas[0], scaled=True))
     rows = [

@@ -36,7 +36,7 @@ def exponential_rate(*, tokens: int, dim: int, beta: float, draws: int) -> Findi
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(dim, dim)))[0]  # QᵀK = I, kept as a matrix
     free = random.normal(size=(dim, dim)) / np.sqrt(dim)
-    law = lambda normalized: single_cluster_theorem(tokens, dim, beta, normalized=normalized)
+    law = lambda normalized: single_cluster_theorem(beta, dim, tokens=tokens, normalized=normalized)
     cases = {
         "SA": (SelfAttention(beta, turn, turn), 12.0),
         "SA, random Q and K": (SelfAttention(beta, free, turn), 12.0),

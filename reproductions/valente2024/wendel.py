@@ -41,7 +41,7 @@ def wendel(*, sizes: list[list[int]], draws: int) -> Finding:
     for tokens, dim in sizes:
         starts = uniform_starts(draws, tokens, dim)
         seen.append(np.mean([bool(hemisphere(Points(start))) for start in starts]))
-        proved.append(wendel_probability(tokens, dim))
+        proved.append(wendel_probability(dim=dim, tokens=tokens))
     # The printed sum starts at k = 1 and so loses its first term, 2^{−(n−1)}.
     printed = np.array(proved) - [0.5 ** (tokens - 1) for tokens, _ in sizes]
     error = np.sqrt(np.array(proved) * (1 - np.array(proved)) / draws)

@@ -56,9 +56,9 @@ def verdicts(name: str, runs: int, normalized: bool = True) -> dict[str, int]:
         query, key = random.normal(size=(2, runs, dim, dim)) / math.sqrt(dim)
     for k in range(runs):
         found = single_cluster_theorem(
-            tokens,
-            dim,
             beta[k],
+            dim,
+            tokens=tokens,
             query=query[k] if matrices else None,
             key=key[k] if matrices else None,
             causal=causal,

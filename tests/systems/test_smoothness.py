@@ -58,7 +58,7 @@ def check_lipschitz(sizes: list[int]) -> None:
     beta = 60.0
     measured = []
     for tokens in sizes:
-        bound = token_lipschitz(tokens, radius=1.0, beta=beta)
+        bound = token_lipschitz(1.0, beta, tokens=tokens)
         full, half = (local_lipschitz(one_leader(tokens, beta, h), beta) for h in (False, True))
         print(f"n={tokens}: {full:.2f}, {half:.2f} ≤ {bound:.1f}")
         assert full < half < bound
@@ -67,7 +67,7 @@ def check_lipschitz(sizes: list[int]) -> None:
     for tokens in sizes:
         for beta in (1.0, 3.0, 10.0):
             norm = local_lipschitz(ball(tokens // 2, 2, seed=tokens), beta)
-            assert norm < token_lipschitz(tokens // 2, radius=1.0, beta=beta)
+            assert norm < token_lipschitz(1.0, beta, tokens=tokens // 2)
     # Where b = βR² is small, no number of tokens can do harm.
     free = [local_lipschitz(one_leader(tokens, 1.0, half=False), 1.0) for tokens in sizes]
     print(f"β = 1: {free} ≤ {mean_field_lipschitz(1.0, 1.0):.2f}")

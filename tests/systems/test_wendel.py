@@ -33,7 +33,7 @@ def standard_score(tokens: int, dim: int, draws: int) -> float:
         inside = shares_a_hemisphere(np.asarray(measure.points))
         assert inside == bool(hemisphere(measure))
         hits += inside
-    p = wendel_probability(tokens, dim)
+    p = wendel_probability(dim=dim, tokens=tokens)
     score = (hits / draws - p) / np.sqrt(p * (1 - p) / draws)
     print(f"n={tokens} d={dim}: {hits / draws:.4f} ({p:.4f}), {score:+.2f} σ")
     return score
@@ -46,5 +46,5 @@ def test_share_of_random_starts_in_a_hemisphere(tokens, dim):
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 10, 100, 400])
 def test_twice_as_many_tokens_as_dimensions_give_exactly_one_half(dim):
-    assert wendel_exact(2 * dim, dim) == Fraction(1, 2)
-    assert wendel_probability(2 * dim, dim) == 0.5
+    assert wendel_exact(dim=dim, tokens=2 * dim) == Fraction(1, 2)
+    assert wendel_probability(dim=dim, tokens=2 * dim) == 0.5

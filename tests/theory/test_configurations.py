@@ -65,7 +65,7 @@ def test_energy_is_the_double_sum_and_above_the_bound(config, n, d, strength, be
     brute = np.exp(beta * config.points @ config.points.T).sum() / (2 * beta * n * n)
     energy = float(configuration_energy(config, beta))
     assert energy == pytest.approx(brute, rel=1e-12)
-    assert energy >= float(energy_lower_bound(d, beta)) * (1 - 1e-14)
+    assert energy >= float(energy_lower_bound(beta, d)) * (1 - 1e-14)
 
 
 def test_published_energies():
@@ -81,7 +81,7 @@ def test_lower_bound_is_the_mean_kernel(d, beta):
     # c_0 = ₀F₁(; d/2; β²/4), at 40 digits
     with mp.workdps(40):
         exact = mp.hyp0f1(mp.mpf(d) / 2, mp.mpf(beta) ** 2 / 4) * mp.exp(-mp.mpf(beta))
-    assert float(scaled_energy_lower_bound(d, beta)) == pytest.approx(float(exact), rel=1e-12)
+    assert float(scaled_energy_lower_bound(beta, d)) == pytest.approx(float(exact), rel=1e-12)
 
 
 def test_scaled_energy_has_no_pole_and_no_overflow():
@@ -140,7 +140,7 @@ def test_bad_arguments_are_named():
         lambda: simplex(1),
         lambda: configuration_energy(cube(), 0.0),
         lambda: scaled_energy(cube(), -1.0),
-        lambda: energy_lower_bound(3, 0.0),
+        lambda: energy_lower_bound(0.0, 3),
         lambda: design_strength(2 * np.eye(3)),
     ):
         with pytest.raises(ValueError, match="must"):

@@ -110,18 +110,18 @@ def test_late_rates():
 
 
 def test_concentration_bound_is_vacuous_until_dimension_is_astronomical():
-    assert concentration_bound(0.0, 1.0, 2, 10**50).vacuous
+    assert concentration_bound(0.0, 1.0, dim=10**50, tokens=2).vacuous
     d = 2 * 8**64  # (2n²)^64 for n = 2, doubled
-    bound = concentration_bound(0.0, 1.0, 2, d)
+    bound = concentration_bound(0.0, 1.0, dim=d, tokens=2)
     assert not bound.vacuous
     assert bound.probability == pytest.approx(1 - 2 ** (-1 / 64), rel=1e-9)
     assert bound.log_bound == pytest.approx(math.log(2 * math.sqrt(math.log(d) / d)), rel=1e-12)
     # the exponent is 10·max(1, β)·n·t, and the tail takes over when it is smaller
-    later = concentration_bound(3.0, 2.5, 2, d)
+    later = concentration_bound(3.0, 2.5, dim=d, tokens=2)
     assert later.log_bound - bound.log_bound == pytest.approx(10 * 2.5 * 2 * 3)
-    assert concentration_bound(3.0, 2.5, 2, d, tail=(1.0, 2.0)).log_bound == pytest.approx(
-        min(later.log_bound, -6.0)
-    )
+    assert concentration_bound(
+        3.0, 2.5, dim=d, tokens=2, tail=(1.0, 2.0)
+    ).log_bound == pytest.approx(min(later.log_bound, -6.0))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_concentration_bound_is_vacuous_until_dimension_is_astronomical():
         lambda: equiangular_cosine(1.0, -1.0, 4),
         lambda: phase_curve(1.0, 1),
         lambda: phase_curve(1.0, 4, 1.5),
-        lambda: concentration_bound(1.0, 1.0, 4, 1),
+        lambda: concentration_bound(1.0, 1.0, dim=1, tokens=4),
     ],
 )
 def test_bad_arguments_are_named(call):

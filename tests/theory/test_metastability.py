@@ -95,13 +95,13 @@ def test_smooth_rates_are_the_large_beta_limit_of_the_exact_ones(degree, dim):
     errors = []
     for beta in (50.0, 500.0):
         exact = L / beta * ive(degree + nu, beta) / ive(nu, beta)
-        errors.append(smooth_density_rate(degree, dim, beta) / exact - 1)
+        errors.append(smooth_density_rate(beta, dim, degree) / exact - 1)
         mean = math.gamma(dim / 2) * (2 / beta) ** nu * ive(nu, beta) * math.exp(beta)
-        usa = smooth_density_rate(degree, dim, beta, normalized=False)
-        assert usa == pytest.approx(mean * smooth_density_rate(degree, dim, beta), rel=1e-12)
+        usa = smooth_density_rate(beta, dim, degree, normalized=False)
+        assert usa == pytest.approx(mean * smooth_density_rate(beta, dim, degree), rel=1e-12)
     assert errors[1] == pytest.approx(L / (2 * 500), rel=0.05)  # the correction is L/2β
     assert errors[1] < errors[0] / 9
-    assert smooth_density_rate(degree, dim, 2000.0, normalized=False) == math.inf
+    assert smooth_density_rate(2000.0, dim, degree, normalized=False) == math.inf
 
 
 def test_bad_arguments_are_named():
@@ -109,7 +109,7 @@ def test_bad_arguments_are_named():
         lambda: cross_alignment(1.0, 0.1),
         lambda: metastability_bounds(5.0, 4, 0.01, 1.5),
         lambda: plateau_level([-0.1, 1.1]),
-        lambda: smooth_density_rate(1, 2, 0.0),
+        lambda: smooth_density_rate(0.0, 2, 1),
     ):
         with pytest.raises(ValueError, match="must"):
             call()

@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 from metastable.theory.regimes import single_cluster_theorem
 
 
-def name(*args, **kwargs):
-    theorem = single_cluster_theorem(*args, **kwargs)
+def name(tokens, dim, beta, **kwargs):
+    theorem = single_cluster_theorem(beta, dim, tokens=tokens, **kwargs)
     return theorem and theorem.name
 
 
@@ -65,7 +65,7 @@ def test_rate_is_the_late_rate_of_a_simulation(causal, normalized, skew):
         return (a - np.sum(a * x, 1, keepdims=True) * x).ravel()
 
     theorem = single_cluster_theorem(
-        n, d, beta, query=query if skew else None, causal=causal, normalized=normalized
+        beta, d, tokens=n, query=query if skew else None, causal=causal, normalized=normalized
     )
     assert theorem is not None and theorem.rate is not None
     times = np.array([12.0, 15.0]) / theorem.rate
@@ -81,4 +81,4 @@ def test_rate_is_the_late_rate_of_a_simulation(causal, normalized, skew):
 
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="dim"):
-        single_cluster_theorem(3, 1, 1.0)
+        single_cluster_theorem(1.0, 1, tokens=3)

@@ -39,7 +39,7 @@ def test_random_jacobians_stay_below():
             score_norm=float(np.linalg.norm(score, 2)), value_norm=float(np.linalg.norm(value, 2))
         )
         slope = jacobian_norm(x, beta, score, value)
-        assert slope <= token_lipschitz(n, radius, beta, **norms)
+        assert slope <= token_lipschitz(radius, beta, tokens=n, **norms)
         assert slope <= mean_field_lipschitz(radius, beta, **norms)
 
 
@@ -48,18 +48,18 @@ def test_square_root_of_n_is_reached(n):
     # every token attends to the single longest one, so moving it moves all outputs
     x = np.array([[3.0]] + [[1.0]] * (n - 1))
     slope = jacobian_norm(x, 4.0, np.eye(1), np.eye(1))
-    assert 0.95 * math.sqrt(n) < slope <= token_lipschitz(n, 3.0, 4.0)
+    assert 0.95 * math.sqrt(n) < slope <= token_lipschitz(3.0, 4.0, tokens=n)
 
 
 def test_forms_of_the_bound():
     # √n while n < e^{2b}, then the mean-field value, which no n exceeds
-    assert token_lipschitz(25, 1.0, 2.0) == pytest.approx(5 * 3 + 2)
-    assert token_lipschitz(10**9, 1.0, 2.0) == pytest.approx(mean_field_lipschitz(1.0, 2.0))
-    assert token_lipschitz(1, 1.0, 2.0, value_norm=0.5) == pytest.approx(0.5 * 5)
+    assert token_lipschitz(1.0, 2.0, tokens=25) == pytest.approx(5 * 3 + 2)
+    assert token_lipschitz(1.0, 2.0, tokens=10**9) == pytest.approx(mean_field_lipschitz(1.0, 2.0))
+    assert token_lipschitz(1.0, 2.0, tokens=1, value_norm=0.5) == pytest.approx(0.5 * 5)
     assert mean_field_lipschitz(1.0, 1e4) == math.inf
     # Cauchy–Schwarz over the three terms of the derivative gives a cruder form
     for n, b in [(1, 0.1), (50, 1.0), (1000, 30.0)]:
-        assert token_lipschitz(n, 1.0, b) <= math.sqrt(3 * (b * b * (n + 1) + n))
+        assert token_lipschitz(1.0, b, tokens=n) <= math.sqrt(3 * (b * b * (n + 1) + n))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_tokens_follow_the_mean_field_at_rate_one_half():
 
 def test_bad_arguments_are_named():
     for call in (
-        lambda: token_lipschitz(0, 1.0, 1.0),
+        lambda: token_lipschitz(1.0, 1.0, tokens=0),
         lambda: mean_field_lipschitz(0.0, 1.0),
         lambda: propagation_of_chaos(1),
     ):

@@ -32,9 +32,9 @@ def single_cluster(case: Case) -> Verdict | None:
     head = case.head
     together = None if case.dim > 64 else hemisphere(case.start).exists
     theorem = regimes.single_cluster_theorem(
-        case.tokens,
-        case.dim,
         case.beta,
+        case.dim,
+        tokens=case.tokens,
         causal=head.causal,
         normalized=head.normalized,
         hemisphere=together,

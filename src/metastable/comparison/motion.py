@@ -120,7 +120,7 @@ def energy_bounds(case: Case) -> Verdict | None:
     claim, source = "2βe^{−β}E lies between uniform and one point", f"{PAPER}, §3"
     if not case.isotropic or case.energies is None or case.beta == 0:
         return None
-    low = float(scaled_energy_lower_bound(case.dim, case.beta))
+    low = float(scaled_energy_lower_bound(case.beta, case.dim))
     seen = (float(case.energies.min()), float(case.energies.max()))
     inside = low * (1 - 1e-12) <= seen[0] and seen[1] <= 1 + 1e-12
     return Verdict(

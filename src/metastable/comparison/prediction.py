@@ -353,9 +353,9 @@ def _theorem(
         )
         return None
     result = regimes.single_cluster_theorem(
-        10**12 if tokens is None else tokens,
-        dim,
         float(head.beta),
+        dim,
+        tokens=10**12 if tokens is None else tokens,
         causal=head.causal,
         normalized=head.normalized,
         query=head.query,

@@ -231,7 +231,7 @@ def configuration_energy(configuration: Configuration, beta: ArrayLike) -> Array
         return scaled_energy(configuration, b) * np.exp(b) / (2 * b)
 
 
-def scaled_energy_lower_bound(dim: int, beta: ArrayLike) -> Array:
+def scaled_energy_lower_bound(beta: ArrayLike, dim: int) -> Array:
     """e^{−β}c_0(β): lower bound of (2βe^{−β})E_β over all measures, reached by the uniform one.
 
     Source: [geshkovski2023mathematical, §3] (uniform is the only minimiser); the value is the
@@ -242,17 +242,17 @@ def scaled_energy_lower_bound(dim: int, beta: ArrayLike) -> Array:
     return np.exp(log_reduced_bessel(dim / 2 - 1, 0, b) - b)
 
 
-def energy_lower_bound(dim: int, beta: ArrayLike) -> Array:
+def energy_lower_bound(beta: ArrayLike, dim: int) -> Array:
     """c_0(β)/(2β): no set of tokens on S^{d−1} has less energy, whatever their number.
 
-    >>> round(float(energy_lower_bound(2, 3.0)), 7)
+    >>> round(float(energy_lower_bound(3.0, 2)), 7)
     0.8134654
     """
     b = np.asarray(beta, dtype=float)
     if not np.all(b > 0):
         raise ValueError(f"beta must be positive, got {b.min()}; at 0 use the scaled bound.")
     with np.errstate(over="ignore"):
-        return scaled_energy_lower_bound(dim, b) * np.exp(b) / (2 * b)
+        return scaled_energy_lower_bound(b, dim) * np.exp(b) / (2 * b)
 
 
 def design_strength(

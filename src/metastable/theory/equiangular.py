@@ -158,9 +158,9 @@ class ConcentrationBound:
 def concentration_bound(
     time: float,
     beta: float,
-    tokens: int,
-    dim: int,
     *,
+    dim: int,
+    tokens: int,
     tail: tuple[float, float] | None = None,
 ) -> ConcentrationBound:
     """How far random tokens may be from the equiangular curve, by the published theorem.
@@ -173,7 +173,7 @@ def concentration_bound(
     are vacuous at any size that can be run: the probability is positive only for
     d > (2n²)^{64}. What is seen is the scaling √(log d/d).
 
-    >>> concentration_bound(1.0, beta=1.0, tokens=32, dim=1024).vacuous
+    >>> concentration_bound(1.0, 1.0, dim=1024, tokens=32).vacuous
     True
     """
     _check(beta, tokens)

@@ -13,7 +13,7 @@ __all__ = ["log_wendel_probability", "wendel_exact", "wendel_probability"]
 _EXACT_UP_TO = 1000
 
 
-def wendel_exact(tokens: int, dim: int) -> Fraction:
+def wendel_exact(*, dim: int, tokens: int) -> Fraction:
     """Exact probability that n uniform tokens on S^{d−1} lie in one open hemisphere.
 
     P = 2^{−(n−1)} Σ_{k=0}^{d−1} C(n−1, k).
@@ -23,7 +23,7 @@ def wendel_exact(tokens: int, dim: int) -> Fraction:
     mass on hyperplanes. P = 1 for d ≥ n and exactly ½ at n = 2d. Cost: d additions of n-bit
     integers.
 
-    >>> wendel_exact(10, 3)
+    >>> wendel_exact(dim=3, tokens=10)
     Fraction(23, 256)
     """
     _check(tokens, dim)
@@ -34,34 +34,34 @@ def wendel_exact(tokens: int, dim: int) -> Fraction:
     return Fraction(total, 2 ** (tokens - 1))
 
 
-def wendel_probability(tokens: int, dim: int) -> float:
+def wendel_probability(*, dim: int, tokens: int) -> float:
     """Probability that n uniform tokens on S^{d−1} lie in one open hemisphere, as a float.
 
-    >>> wendel_probability(1_000_000, 500_000)
+    >>> wendel_probability(dim=500_000, tokens=1_000_000)
     0.5
     """
     if tokens <= _EXACT_UP_TO:
-        return float(wendel_exact(tokens, dim))
+        return float(wendel_exact(dim=dim, tokens=tokens))
     if tokens == 2 * dim:
         return 0.5
-    return math.exp(log_wendel_probability(tokens, dim))
+    return math.exp(log_wendel_probability(dim=dim, tokens=tokens))
 
 
-def log_wendel_probability(tokens: int, dim: int) -> float:
+def log_wendel_probability(*, dim: int, tokens: int) -> float:
     """Natural logarithm of Wendel's probability, for n up to 10⁶ and any d.
 
     Derived here: the largest term C(n−1, d−1) in Stirling–deviance form times a sum of falling
     ratios; for d > n/2 the identity P(n, d) = 1 − P(n, n−d) is used. Error of the logarithm: a few
     units in its last place.
 
-    >>> round(log_wendel_probability(1_000_000, 3), 6)
+    >>> round(log_wendel_probability(dim=3, tokens=1_000_000), 6)
     -693119.54954
     """
     _check(tokens, dim)
     if dim >= tokens:
         return 0.0
     if 2 * dim > tokens:
-        return math.log1p(-math.exp(log_wendel_probability(tokens, tokens - dim)))
+        return math.log1p(-math.exp(log_wendel_probability(dim=tokens - dim, tokens=tokens)))
     if 2 * dim == tokens:
         return -math.log(2)
     m, k = tokens - 1, dim - 1

@@ -138,7 +138,7 @@ def merger_jump(first: float, second: float) -> float:
     return plateau_level([first + second]) - plateau_level([first, second])
 
 
-def smooth_density_rate(degree: int, dim: int, beta: float, *, normalized: bool = True) -> float:
+def smooth_density_rate(beta: float, dim: int, degree: int, *, normalized: bool = True) -> float:
     """Large-β growth rate of a degree-ℓ harmonic on the uniform density.
 
     SA is the backward heat equation ∂_tμ = −β^{−1}Δμ on times O(β): rate L/β, L = ℓ(ℓ+d−2).
@@ -148,7 +148,7 @@ def smooth_density_rate(degree: int, dim: int, beta: float, *, normalized: bool 
     Source: [bruno2025multiscale, §3.3]; c_0 from Funk–Hecke. Valid for fixed ℓ as β → ∞. The
     relative correction is O(1/β); the exact rates are smaller by about e^{−L/2β} when ℓ grows.
 
-    >>> smooth_density_rate(3, dim=2, beta=900.0)
+    >>> smooth_density_rate(900.0, 2, 3)
     0.01
     """
     if degree < 0 or dim < 2 or not beta > 0:

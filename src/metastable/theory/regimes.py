@@ -30,10 +30,10 @@ class ClusterTheorem:
 
 
 def single_cluster_theorem(
-    tokens: int,
-    dim: int,
     beta: float,
+    dim: int,
     *,
+    tokens: int,
     query: ArrayLike | None = None,
     key: ArrayLike | None = None,
     value: ArrayLike | None = None,
@@ -61,9 +61,9 @@ def single_cluster_theorem(
     the unnormalised flow; SA is a gradient flow of the same energy in another metric, with the
     same critical points and the same unstable directions.
 
-    >>> single_cluster_theorem(1000, 2, 9.0).name
+    >>> single_cluster_theorem(9.0, 2, tokens=1000).name
     'circle'
-    >>> single_cluster_theorem(1000, 2, -0.7) is None
+    >>> single_cluster_theorem(-0.7, 2, tokens=1000) is None
     True
     """
     if tokens < 1 or dim < 2:

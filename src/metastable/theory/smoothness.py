@@ -14,7 +14,7 @@ __all__ = [
 
 
 def token_lipschitz(
-    tokens: int, radius: float, beta: float, *, score_norm: float = 1.0, value_norm: float = 1.0
+    radius: float, beta: float, *, tokens: int, score_norm: float = 1.0, value_norm: float = 1.0
 ) -> float:
     """Lipschitz constant of softmax attention on n tokens in a ball of radius R, Euclidean norm.
 
@@ -27,7 +27,7 @@ def token_lipschitz(
     of P are at most n and at most e^{2b}. Valid for unmasked attention with equal weights (causal
     masks: take c = n). Never below the truth; random tokens lie well under it.
 
-    >>> round(token_lipschitz(100, radius=1.0, beta=3.0), 3)
+    >>> round(token_lipschitz(1.0, 3.0, tokens=100), 3)
     43.0
     """
     if tokens < 1:
