@@ -52,7 +52,7 @@ def kept(request, tmp_path_factory):
     if request.param in ("inspect", "audit"):
         pytest.importorskip("transformers")
     root = tmp_path_factory.mktemp(request.param)
-    spec = kinds.load(spec_of(request.param, root), kind=request.param)
+    spec = kinds.load_spec(spec_of(request.param, root), kind=request.param)
     return ms.run(spec, root / "out", progress=False)
 
 

@@ -17,7 +17,7 @@ from metastable.sweep.spec import Sweep
 LOADERS = {
     "run": lambda path: Experiment.load(path, {}),
     "sweep": Sweep.load,
-    "learn": lambda path: kinds.load(path, kind=None),
+    "learn": lambda path: kinds.load_spec(path, kind=None),
     "audit": AuditConfig.load,
 }
 

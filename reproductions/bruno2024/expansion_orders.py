@@ -14,7 +14,7 @@ from metastable.report.figures.plain import plot_lines
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding
 from metastable.theory.grenier import expand
-from metastable.theory.interaction import attention
+from metastable.theory.interaction import attention_interaction
 
 ENTRY = Entry(
     title="Grenier's expansion, order by order",
@@ -33,7 +33,7 @@ def expansion_orders(*, beta: float, orders: list[int]) -> Finding:
     """Grenier's expansion of order N misses the equation's solution by δ^(N+1)."""
     deltas, curves, slopes = np.array([0.004, 0.008, 0.016]), {}, {}
     for order in orders:
-        way_out = expand(attention(beta, 2, normalized=True), order, pattern=0.3 - 0.4j)
+        way_out = expand(attention_interaction(beta, 2, normalized=True), order, pattern=0.3 - 0.4j)
         horizon, size = math.log(5) / way_out.rate, way_out.orders.shape[1]
         errors = []
         for delta in deltas:

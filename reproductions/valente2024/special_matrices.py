@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metastable.fields import SelfAttention
-from metastable.flows.ensemble import Tokens
+from metastable.flows.ensemble import TokenForm
 from metastable.report.figures.plain import plot_image
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
@@ -40,7 +40,7 @@ def special_matrices(*, tokens: int, dim: int, samples: int, betas: int, horizon
         share = np.array(
             [
                 share_together(
-                    Tokens(SelfAttention(b, **matrices), rate=4.0 if matrices else 2.0),
+                    TokenForm(SelfAttention(b, **matrices), rate=4.0 if matrices else 2.0),
                     samples, tokens, dim, horizon, frames,
                 )
                 for b in levels

@@ -9,8 +9,6 @@ import threading
 
 from metastable.core.interrupts import ABANDONED, answer_interrupts
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Load the command line and run it; see `metastable.cli.main`."""

@@ -15,8 +15,6 @@ from metastable.core.result import Result, read_result, write_result
 from metastable.core.spec import Spec
 from metastable.core.toml import read_toml
 
-__all__ = ["KINDS", "Kind", "load", "make", "open", "run", "spec_class", "write_page"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
@@ -51,12 +49,12 @@ def _study(spec: str, function: str) -> Kind:
 KINDS = {
     "flow": Kind(
         "metastable.flows.spec:Experiment",
-        "metastable.comparison.run:prepare",
+        "metastable.comparison.run:prepare_run",
         "metastable.report.pages.run:write_run",
     ),
     "sweep": Kind(
         "metastable.sweep.spec:Sweep",
-        "metastable.sweep.execute:prepare",
+        "metastable.sweep.execute:prepare_sweep",
         "metastable.report.pages.sweep:write_sweep",
         noun="sweep",
         claims=True,
@@ -146,7 +144,7 @@ def make(
     return spec_class(stated).from_tree(tree, overrides, folder)
 
 
-def load(
+def load_spec(
     path: str | Path, overrides: Mapping[str, Any] | None = None, kind: str | None = "flow"
 ) -> Spec:
     """The spec in a TOML file; without a `kind` in it, of that kind."""
@@ -165,7 +163,7 @@ def run(
     With `out` the result is kept in that folder: a new one, or that of the same work cut short,
     which is gone on with. `page=False` leaves out figures and report.html.
     """
-    spec = spec if isinstance(spec, Spec) else load(spec)
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
     kind = KINDS[spec.kind]
     started = datetime.now(UTC)
     work = _prepared(kind, spec)  # bad input is refused before anything is written
@@ -178,12 +176,12 @@ def run(
     if kind.claims:
         result = work(folder, progress)
         if page:
-            write_page(result)
+            remake_page(result)
         return result
     with claimed(folder, spec, kind.noun) as unfinished:
         result = write_result(work(unfinished, progress), folder, started)
         if page:
-            write_page(result)
+            remake_page(result)
     return result
 
 
@@ -198,10 +196,10 @@ def open(folder: str | Path) -> Result:
         f"DIR must hold a finished result (with {MANIFEST}); got {folder}: make one with "
         "`metastable run --out DIR`.",
     )
-    return read_result(folder, load(folder / SPEC), manifest)
+    return read_result(folder, load_spec(folder / SPEC), manifest)
 
 
-def write_page(result: Result) -> Path:
+def remake_page(result: Result) -> Path:
     """Write the figures and the page of a kept result into its folder; gives the page's path."""
     return _find(KINDS[result.kind].page)(result)
 

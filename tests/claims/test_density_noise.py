@@ -19,7 +19,7 @@ import metastable as ms
 from metastable.flows import Resolution
 from metastable.measures import Density
 from metastable.observe import entropy, free_energy
-from metastable.theory.interaction import attention, zonal_grid, zonal_slopes
+from metastable.theory.interaction import attention_interaction, zonal_grid, zonal_slopes
 from metastable.theory.noise import critical_kappa
 
 pytestmark = pytest.mark.claim
@@ -71,7 +71,7 @@ def test_no_density_makes_entropy_faster_than_the_uniform_one(dim, beta):
     grid, degree = zonal_grid(dim, 96), 63
     s, weights, table = (jnp.asarray(a) for a in (grid.s, grid.weights, grid.table[: degree + 1]))
     slopes = jnp.asarray(zonal_slopes(grid.s, dim, degree))
-    kernel = beta * np.asarray(attention(beta, dim, degree=degree).weights)  # c_ℓ/c_0
+    kernel = beta * np.asarray(attention_interaction(beta, dim, degree=degree).weights)  # c_ℓ/c_0
     kernel[0] = 1.0
 
     def ratio(a):
@@ -106,7 +106,9 @@ def test_the_functional_of_softmax_states_may_rise():
     start = Density.from_function(lambda x: jnp.exp(wave @ cosines(x)), 2)
     field = ms.SelfAttention(beta) + ms.Noise(kappa)
     run = ms.flow(start, field, 0.2, frames=5)
-    kernel = beta * np.asarray(attention(beta, 2, degree=128).weights)  # β ŵ_k = I_k/I_0
+    kernel = beta * np.asarray(
+        attention_interaction(beta, 2, degree=128).weights
+    )  # β ŵ_k = I_k/I_0
     q = 1 + beta / kappa
 
     def functional(density):

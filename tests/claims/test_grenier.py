@@ -15,7 +15,7 @@ import metastable as ms
 from metastable.flows.steppers import Adaptive
 from metastable.measures import Density
 from metastable.theory.grenier import expand
-from metastable.theory.interaction import attention
+from metastable.theory.interaction import attention_interaction
 
 pytestmark = pytest.mark.claim
 
@@ -29,7 +29,9 @@ def test_error_falls_with_the_power_after_the_order(dim, beta, normalized, order
         pattern, axis = 0.3 - 0.4j, None
     elif dim == 3:
         pattern, axis = np.random.default_rng(0).standard_normal(5) / 4, None
-    way_out = expand(attention(beta, dim, normalized=normalized), order, pattern=pattern)
+    way_out = expand(
+        attention_interaction(beta, dim, normalized=normalized), order, pattern=pattern
+    )
     field = ms.SelfAttention(beta=beta, normalized=normalized)
     horizon = math.log(5) / way_out.rate
     size = way_out.orders.shape[1]

@@ -26,7 +26,7 @@ main()
 
 
 def test_a_folder_holds_everything_and_is_not_overwritten(tmp_path):
-    spec = kinds.load(spec_file(tmp_path, SPEC.replace("40000", "60")))
+    spec = kinds.load_spec(spec_file(tmp_path, SPEC.replace("40000", "60")))
     answer = kinds.run(spec, tmp_path / "out")
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {

@@ -21,7 +21,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "learn"
 
 
 def learn(name):
-    return kinds.run(kinds.load(EXPERIMENTS / f"{name}.toml"))
+    return kinds.run(kinds.load_spec(EXPERIMENTS / f"{name}.toml"))
 
 
 def test_two_spirals_are_told_apart_in_two_minutes():

@@ -12,7 +12,7 @@ import pytest
 import metastable as ms
 from metastable.measures import Density
 from metastable.theory.branches import branch_in_kappa, transition
-from metastable.theory.interaction import attention
+from metastable.theory.interaction import attention_interaction
 from metastable.theory.noise import critical_kappa, transition_order, tricritical_beta
 from metastable.theory.spectrum import growth_rates
 from metastable.theory.stationary import stationary_density
@@ -45,7 +45,7 @@ def test_softmax_branches_do_not_bend_back(dim):
         assert np.all(np.diff(branch.kappas) > 0) and np.all(np.diff(branch.alignments) > 0)
         assert branch.ending == "it has left the range asked for"
         # Not even from a concentrated start is there order below κ_#.
-        flow = attention(beta, dim)
+        flow = attention_interaction(beta, dim)
         for factor in (0.5, 0.9, 0.98):
             state = stationary_density(flow, factor * branch.kappas[0])
             assert abs(state.alignment) < 1e-6, (beta, factor)
@@ -75,7 +75,7 @@ def test_hysteresis_in_the_pde(factor):
     ends = []
     for start in (1 + 0.02 * cosine, np.exp(8 * cosine) / np.mean(np.exp(8 * cosine))):
         ends.append(np.mean(cosine * pde.flow(start, 40.0, **LOOSE)))
-    state = stationary_density(attention(beta, 2, normalized=False), kappa)
+    state = stationary_density(attention_interaction(beta, 2, normalized=False), kappa)
     expected = {0.88: (0.0, 0.0), 0.93: (0.0, state.alignment), 1.02: (state.alignment,) * 2}
     np.testing.assert_allclose(ends, expected[factor], atol=1e-6)
     assert factor == 0.88 or state.alignment > 0.7
@@ -89,7 +89,7 @@ def test_the_density_flow_comes_to_rest_at_the_stationary_states(dim, normalized
     found = transition(beta, dim, normalized=normalized)
     middle = (found.kappa_equal + found.kappa_uniform) / 2
     kappa = 1.5 * found.kappa_uniform if normalized else middle
-    state = stationary_density(attention(beta, dim, normalized=normalized), kappa)
+    state = stationary_density(attention_interaction(beta, dim, normalized=normalized), kappa)
     field = ms.SelfAttention(beta=beta, normalized=normalized) + ms.Noise(kappa=kappa)
     slowest = growth_rates(beta, dim, 1, normalized=normalized, kappa=kappa)[0]
     horizon = 16 / min(abs(slowest), -state.growth_rates()[0])
@@ -108,7 +108,7 @@ def test_the_density_flow_comes_to_rest_at_the_stationary_states(dim, normalized
 def test_the_pde_relaxes_at_the_slowest_rate(normalized):
     beta = 4.0
     kappa = 1.3 * float(critical_kappa(beta, 2, normalized=normalized))
-    state = stationary_density(attention(beta, 2, normalized=normalized), kappa)
+    state = stationary_density(attention_interaction(beta, 2, normalized=normalized), kappa)
     rate = state.growth_rates()[0]
     pde = Circle(beta, normalized, kappa, size=96)
     rest = state.density(np.cos(pde.theta))

@@ -9,7 +9,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.flows.ensemble import (
     Angles,
     Gram,
-    Tokens,
+    TokenForm,
     choose_form,
     flow_ensemble,
     sample_ensemble,
@@ -64,7 +64,7 @@ def test_any_matrices_are_followed():
     x = starts(3, 6, 4)
     field = ms.SelfAttention(2.0, query=query, key=key, value=value)
     form = choose_form(field, 6, 4)
-    assert isinstance(form, Tokens)
+    assert isinstance(form, TokenForm)
     exact = np.stack([brute(one, 2.0, query, key, value, 3.0, 7) for one in x], axis=1)
     expected = (exact[:, :, 0] * exact[:, :, 1]).sum(-1)
     coarse = flow_ensemble(form, jnp.asarray(x), 3.0, 7, cosine)

@@ -22,7 +22,7 @@ def test_every_kind_has_a_spec_and_a_function(kind):
 @pytest.mark.parametrize("kind", ["classification", "deep_limit", "equivariant", "gaussian_depth"])
 def test_specs_go_to_toml_and_back(kind, tmp_path):
     spec = kinds.make({"kind": kind, "seed": 3})
-    again = kinds.load(spec_file(tmp_path, spec.to_toml()))
+    again = kinds.load_spec(spec_file(tmp_path, spec.to_toml()))
     assert again == spec and again.digest == spec.digest
     assert kinds.make({"kind": kind}).digest != spec.digest
 
@@ -39,5 +39,5 @@ def test_specs_go_to_toml_and_back(kind, tmp_path):
 )
 def test_complaints_are_one_line(tmp_path, change, complaint):
     with pytest.raises(ValueError, match=complaint) as error:
-        kinds.load(spec_file(tmp_path, SPEC.replace(*change)))
+        kinds.load_spec(spec_file(tmp_path, SPEC.replace(*change)))
     assert "\n" not in str(error.value)

@@ -185,7 +185,7 @@ def test_a_full_disk_stops_the_sweep_and_marks_nothing_false(tmp_path, quick, mo
 def test_marks_are_written_in_blocks_that_do_not_move_when_axes_grow():
     plan = plan_sweep(small())
     assert layout.chunk_of(len(plan.shape)) == 40
-    assert [index for index, _ in layout.blocks((41, 2, 1))] == [(0, 0, 0), (1, 0, 0)]
+    assert [index for index, _ in layout.block_slices((41, 2, 1))] == [(0, 0, 0), (1, 0, 0)]
 
 
 @pytest.mark.parametrize(

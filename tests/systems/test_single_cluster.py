@@ -21,7 +21,7 @@ from metastable.theory.causal import (
     separation,
     strong_centres,
 )
-from metastable.theory.configurations import simplex
+from metastable.theory.configurations import regular_simplex
 from metastable.theory.context import critical_scaling, layer_correlation
 from metastable.theory.metastability import cross_alignment, metastability_bounds
 from metastable.theory.regimes import single_cluster_theorem
@@ -150,7 +150,7 @@ def check_centres_stay(seeds: int) -> None:
 def check_caps(dim: int, normalized: bool, seed: int) -> None:
     """Three tokens in each of d+1 caps: collapsed from T_1 on, in the doubled caps up to T_2."""
     beta, epsilon, each = 16.0, 0.01, 3
-    centres = simplex(dim).points
+    centres = regular_simplex(dim).points
     home = np.repeat(np.arange(dim + 1), each)
     alpha = cross_alignment(math.acos(-1 / dim), epsilon)
     bounds = metastability_bounds(beta, home.size, epsilon, alpha, normalized=normalized)

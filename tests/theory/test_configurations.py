@@ -21,19 +21,19 @@ from metastable.theory.configurations import (
     e8_roots,
     energy_lower_bound,
     icosahedron,
-    polygon,
+    regular_polygon,
+    regular_simplex,
     scaled_energy,
     scaled_energy_lower_bound,
     schlafli,
-    simplex,
 )
 
 # (configuration, points, dimension, design strength): sizes and strengths as published
 KNOWN = [
-    (polygon(7), 7, 2, 6),
-    (polygon(12), 12, 2, 11),
-    (simplex(4), 5, 4, 2),
-    (simplex(9), 10, 9, 2),
+    (regular_polygon(7), 7, 2, 6),
+    (regular_polygon(12), 12, 2, 11),
+    (regular_simplex(4), 5, 4, 2),
+    (regular_simplex(9), 10, 9, 2),
     (cross_polytope(2), 4, 2, 3),
     (cross_polytope(6), 12, 6, 3),
     (icosahedron(), 12, 3, 5),
@@ -70,10 +70,14 @@ def test_energy_is_the_double_sum_and_above_the_bound(config, n, d, strength, be
 
 def test_published_energies():
     assert float(configuration_energy(icosahedron(), 3.0)) == pytest.approx(0.5634581, abs=5e-8)
-    assert float(configuration_energy(polygon(7), 3.0)) == pytest.approx(0.8149561, abs=5e-8)
+    assert float(configuration_energy(regular_polygon(7), 3.0)) == pytest.approx(
+        0.8149561, abs=5e-8
+    )
     beta, n = 2.5, 6
     expected = (math.exp(beta) + (n - 1) * math.exp(-beta / (n - 1))) / (2 * beta * n)
-    assert float(configuration_energy(simplex(n - 1), beta)) == pytest.approx(expected, rel=1e-14)
+    assert float(configuration_energy(regular_simplex(n - 1), beta)) == pytest.approx(
+        expected, rel=1e-14
+    )
 
 
 @pytest.mark.parametrize(("d", "beta"), [(2, 3.0), (3, 700.0), (5, 1e-8), (8, 40.0), (1024, 9.0)])
@@ -107,7 +111,9 @@ def lowest_energy(n, d, beta, seeds):
     return math.exp(min(run.fun for run in runs))
 
 
-@pytest.mark.parametrize("config", [polygon(7), icosahedron(), clebsch()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "config", [regular_polygon(7), icosahedron(), clebsch()], ids=lambda c: c.name
+)
 @pytest.mark.parametrize("beta", [1.0, 8.0])
 def test_universal_configurations_are_found_and_not_beaten(config, beta):
     n, d = config.points.shape
@@ -136,8 +142,8 @@ def test_strength_of_weighted_and_degenerate_sets():
 
 def test_bad_arguments_are_named():
     for call in (
-        lambda: polygon(1),
-        lambda: simplex(1),
+        lambda: regular_polygon(1),
+        lambda: regular_simplex(1),
         lambda: configuration_energy(cube(), 0.0),
         lambda: scaled_energy(cube(), -1.0),
         lambda: energy_lower_bound(0.0, 3),

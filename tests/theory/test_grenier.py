@@ -10,7 +10,7 @@ from scipy.special import iv, ive
 
 from metastable.geometry.harmonics import circle_derivatives, gegenbauer, sphere_derivatives
 from metastable.theory.grenier import expand
-from metastable.theory.interaction import attention, zonal_harmonics, zonal_potential
+from metastable.theory.interaction import attention_interaction, zonal_harmonics, zonal_potential
 from metastable.theory.spectrum import growth_rates
 from tests.theory.densities import Circle, Zonal
 
@@ -29,7 +29,7 @@ def test_second_order_on_the_circle_by_hand(beta, k, normalized):
     rates = growth_rates(beta, 2, 2 * k, normalized=normalized)
     rate, double = rates[k - 1], rates[2 * k - 1]
     r = iv(k, beta) / iv(0, beta) if normalized else 0.0
-    found = expand(attention(beta, 2, normalized=normalized), 2, mode=k)
+    found = expand(attention_interaction(beta, 2, normalized=normalized), 2, mode=k)
     expected = np.zeros(2 * k + 1)
     expected[2 * k] = rate * (1 - r) / (2 * rate - double) / math.sqrt(2)
     np.testing.assert_allclose(found.orders[2], expected, rtol=1e-12, atol=1e-14)
@@ -44,7 +44,7 @@ def test_second_order_on_the_circle_by_hand(beta, k, normalized):
 )
 def test_error_against_the_circle_pde(beta, normalized, kappa, order):
     pde = Circle(beta, normalized, kappa)
-    way_out = expand(attention(beta, 2, normalized=normalized), order, kappa=kappa)
+    way_out = expand(attention_interaction(beta, 2, normalized=normalized), order, kappa=kappa)
     basis = zonal_harmonics(np.cos(pde.theta), 2, way_out.mode * order)
     time, errors = math.log(10) / way_out.rate, []
     for delta in (0.002, 0.004, 0.008):  # tenfold at the end
@@ -57,7 +57,7 @@ def test_error_against_the_circle_pde(beta, normalized, kappa, order):
 @pytest.mark.parametrize(("beta", "dim", "normalized"), [(5.0, 3, True), (8.0, 8, False)])
 def test_error_against_the_zonal_pde(beta, dim, normalized, order):
     pde = Zonal(beta, dim, normalized)
-    way_out = expand(attention(beta, dim, normalized=normalized), order)
+    way_out = expand(attention_interaction(beta, dim, normalized=normalized), order)
     padded = lambda c: np.pad(c, (0, len(pde.table) - len(c)))
     time, errors = math.log(10) / way_out.rate, []
     for delta in (0.002, 0.004, 0.008):
@@ -91,7 +91,7 @@ def residual(coefficients, change, dim, beta, normalized, x):
 def test_residual_of_any_pattern(dim, beta, normalized, order):
     # f = Σ z^j u_j moves by ∂_t f = Σ jλ z^j u_j; what the PDE leaves is of order z^{N+1}.
     rng = np.random.default_rng(1)
-    flow = attention(beta, dim, normalized=normalized)
+    flow = attention_interaction(beta, dim, normalized=normalized)
     mode = expand(flow, 1).mode
     pattern = 0.3 - 0.4j if dim == 2 else rng.standard_normal(2 * mode + 1) / 4
     found = expand(flow, order, pattern=pattern)
@@ -109,7 +109,7 @@ def test_residual_of_any_pattern(dim, beta, normalized, order):
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_zonal_pattern_is_the_zonal_expansion(dim):
-    flow = attention(3.0, dim)
+    flow = attention_interaction(3.0, dim)
     zonal = expand(flow, 3)
     own = (
         0.5 if dim == 2 else np.eye(2 * zonal.mode + 1)[zonal.mode] / math.sqrt(2 * zonal.mode + 1)
@@ -125,13 +125,13 @@ def test_a_zonal_pattern_is_the_zonal_expansion(dim):
 
 
 def test_any_potential_includes_attention():
-    plain = expand(attention(2.0, 4, normalized=False), 3, mode=1)
+    plain = expand(attention_interaction(2.0, 4, normalized=False), 3, mode=1)
     potential = zonal_potential(lambda s: np.exp(2 * s) / 2, 4, 12)
     np.testing.assert_allclose(expand(potential, 3, mode=1).orders, plain.orders, atol=1e-11)
 
 
 def test_shape_of_the_first_order_and_times():
-    found = expand(attention(5.0, 8), 2)
+    found = expand(attention_interaction(5.0, 8), 2)
     s = np.linspace(-1, 1, 7)
     own = found.orders[1] @ zonal_harmonics(s, 8, found.orders.shape[1] - 1)
     np.testing.assert_allclose(own, gegenbauer(s, 8, found.mode)[-1], atol=1e-13)
@@ -142,17 +142,17 @@ def test_shape_of_the_first_order_and_times():
 
 
 def test_bad_arguments_are_named():
-    flow = attention(5.0, 2)
+    flow = attention_interaction(5.0, 2)
     with pytest.raises(ValueError, match="order"):
         expand(flow, 0)
     with pytest.raises(ValueError, match="pattern"):
-        expand(attention(5.0, 8), 2, pattern=[1.0])
+        expand(attention_interaction(5.0, 8), 2, pattern=[1.0])
     with pytest.raises(ValueError, match="pattern"):
-        expand(attention(5.0, 3), 2, pattern=[1.0])
+        expand(attention_interaction(5.0, 3), 2, pattern=[1.0])
     with pytest.raises(ValueError, match="resonate"):
         # W = cos θ + a cos 2θ with 2λ_1 = λ_2: 2·½ = 4·(a/2).
         expand(zonal_potential(lambda s: s + 0.5 * (2 * s**2 - 1), 2, 4), 2, mode=1)
     with pytest.raises(ValueError, match="beta"):
-        attention(-1.0, 2)
+        attention_interaction(-1.0, 2)
     with pytest.raises(ValueError, match="normalized"):
-        attention(800.0, 2, normalized=False)
+        attention_interaction(800.0, 2, normalized=False)

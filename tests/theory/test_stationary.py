@@ -17,7 +17,7 @@ from metastable.theory.branches import (
     transition,
     unique_kappa,
 )
-from metastable.theory.interaction import attention
+from metastable.theory.interaction import attention_interaction
 from metastable.theory.noise import critical_kappa, tricritical_beta
 from metastable.theory.stationary import Stationary, stationary_density
 from tests.theory.densities import Circle
@@ -28,7 +28,7 @@ FLOWS = pytest.mark.parametrize("normalized", [True, False], ids=["SA", "USA"])
 def state_at(beta, dim, factor, normalized):
     """The ordered state at κ = factor·κ_#."""
     kappa = factor * float(critical_kappa(beta, dim, normalized=normalized))
-    return stationary_density(attention(beta, dim, normalized=normalized), kappa)
+    return stationary_density(attention_interaction(beta, dim, normalized=normalized), kappa)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 8])
@@ -38,7 +38,7 @@ def test_the_linear_kernel_has_exact_states(dim, factor):
     kappa = factor * dim
     excess = lambda m: ive(dim / 2, kappa * m) / ive(dim / 2 - 1, kappa * m) - m
     m = brentq(excess, 1e-3, 1.0, xtol=1e-15)
-    state = stationary_density(attention(0.0, dim), kappa)
+    state = stationary_density(attention_interaction(0.0, dim), kappa)
     assert state.alignment == pytest.approx(m, rel=1e-11)
     s = np.linspace(-1, 1, 5)
     ratio = state.density(s) / state.density(1.0)
@@ -121,7 +121,7 @@ def test_turning_an_ordered_state_costs_nothing(dim, beta, normalized):
 @pytest.mark.parametrize("beta", [1.0, 5.0])
 def test_uniform_loses_stability_at_critical_kappa(dim, beta, normalized):
     # The eigenvalue changes sign where the closed form says, and the branch starts there.
-    flow = attention(beta, dim, normalized=normalized)
+    flow = attention_interaction(beta, dim, normalized=normalized)
     uniform = np.eye(flow.degree + 1)[0]
     top = lambda kappa: Stationary(flow, kappa, uniform, 64).growth_rates()[0]
     expected = float(critical_kappa(beta, dim, normalized=normalized))
@@ -213,7 +213,7 @@ def test_free_energy_is_critical_at_its_states(beta, normalized):
 
 
 def test_free_energies_are_equal_at_the_transition():
-    beta, flow = 4.0, attention(4.0, 2, normalized=False)
+    beta, flow = 4.0, attention_interaction(4.0, 2, normalized=False)
     found = transition(beta, 2, normalized=False)
     assert found.kind == "discontinuous"
     assert found.kappa_ordered < found.kappa_equal < found.kappa_uniform
@@ -239,7 +239,7 @@ def test_branches_in_beta_pass_through_the_same_states(kappa, normalized):
     assert start == pytest.approx(kappa, rel=1e-12)
     middle = len(branch.states) // 2
     beta, found = branch.betas[middle], branch.states[middle]
-    other = stationary_density(attention(beta, 2, normalized=normalized), kappa)
+    other = stationary_density(attention_interaction(beta, 2, normalized=normalized), kappa)
     assert found.alignment == pytest.approx(other.alignment, rel=1e-9)
     # More order on the side where uniform is unstable: larger β for USA, smaller for SA.
     assert (branch.betas[-1] < branch.betas[0]) == normalized
@@ -261,10 +261,10 @@ def test_branches_of_higher_modes():
 
 
 def test_bad_arguments_are_named():
-    flow = attention(1.0, 2)
+    flow = attention_interaction(1.0, 2)
     for call, name in [
         (lambda: stationary_density(flow, 0.0), "kappa"),
-        (lambda: stationary_density(attention(5.0, 2), 1e6), "nodes resolve"),
+        (lambda: stationary_density(attention_interaction(5.0, 2), 1e6), "nodes resolve"),
         (lambda: branch_in_kappa(1.0, 2, mode=0), "mode"),
         (lambda: branch_in_beta(1.0, 2), "above 2"),
         (lambda: branch_in_beta(3.0, 2, normalized=False), "below 2"),

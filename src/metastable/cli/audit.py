@@ -14,8 +14,6 @@ import typer
 from metastable.cli.options import Debug, Json
 from metastable.cli.runs import tell_unchecked
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="audit",
     help="Has this model swallowed protected data?",

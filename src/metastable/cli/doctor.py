@@ -14,8 +14,6 @@ from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal, uniform
 
-__all__ = ["compiler_is_sound", "examine"]
-
 
 def examine() -> dict[str, Any]:
     """Versions, devices and checks; `healthy` when every check passed."""

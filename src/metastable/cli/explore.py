@@ -11,8 +11,6 @@ import typer
 
 from metastable.cli.options import Debug, Json
 
-__all__ = ["explore"]
-
 
 def explore(
     folder: Annotated[

@@ -17,8 +17,6 @@ from typer.core import TyperGroup
 from metastable.core.folder import FULL, DiskFull
 from metastable.core.interrupts import line_for, option
 
-__all__ = ["Commands", "Escaped", "describe", "refuse_unwritable", "warnings_on_one_line"]
-
 # The system's answers to a name, a path or a port that was given: bad input, not a failure.
 REFUSED = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),

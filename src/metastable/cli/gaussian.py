@@ -10,8 +10,6 @@ import typer
 from metastable.cli.learn import carry_out
 from metastable.cli.options import Debug, Json
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Gaussian layers against samples, iterated layers, spectra, teacher and student.",
     no_args_is_help=True,

@@ -10,8 +10,6 @@ import typer
 
 from metastable.cli.options import Debug, Json
 
-__all__ = ["inspect"]
-
 
 def inspect(
     model: Annotated[

@@ -13,8 +13,6 @@ from metastable.cli.options import Debug, Json
 from metastable.core.interrupts import interruption
 from metastable.core.spec import Spec
 
-__all__ = ["carry_out", "learn"]
-
 
 def learn(
     spec: Annotated[str, typer.Argument(metavar="SPEC.toml", help="What to learn; see docs.")],
@@ -30,7 +28,7 @@ def learn(
     """
     from metastable import kinds
 
-    carry_out(kinds.load(spec, kind=None), out, as_json)
+    carry_out(kinds.load_spec(spec, kind=None), out, as_json)
 
 
 def carry_out(spec: Spec, out: Path | None, as_json: bool) -> None:

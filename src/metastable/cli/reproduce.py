@@ -11,8 +11,6 @@ import typer
 
 from metastable.cli.options import Debug, Json, read_setting
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     names: Annotated[

@@ -11,8 +11,6 @@ import typer
 
 from metastable.cli.options import Debug, Json, Plugin, read_setting
 
-__all__ = ["compare", "doctor", "predict", "report", "run", "tell_unchecked"]
-
 
 def run(
     spec: Annotated[
@@ -68,7 +66,7 @@ def run(
         overrides["flow.horizon"] = "end" if horizon is None else horizon
     overrides = {key: value for key, value in overrides.items() if value is not None}
     overrides |= dict(read_setting(text) for text in set_ or [])
-    work = Experiment.from_tree({}, overrides) if spec is None else kinds.load(spec, overrides)
+    work = Experiment.from_tree({}, overrides) if spec is None else kinds.load_spec(spec, overrides)
     if noise is not None and isinstance(work, Experiment):
         work = work.with_noise(noise)
     result = kinds.run(work, out)
@@ -149,7 +147,7 @@ def report(
     else:
         from metastable import kinds
 
-        page = kinds.write_page(kinds.open(folder))
+        page = kinds.remake_page(kinds.open(folder))
     note = None if sweeping else tell_unchecked(folder)
     print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
 

@@ -11,8 +11,6 @@ import typer
 
 from metastable.cli.options import Debug, Json, Plugin
 
-__all__ = ["sweep"]
-
 
 def sweep(
     what: Annotated[

@@ -25,7 +25,7 @@ CLAIMS: list[Callable[[Case], Verdict | None]] = [
     motion.energy_bounds,
     exit.growth,
     exit.growth_of_each,
-    exit.exit_time,
+    exit.leaves_uniform,
     exit.first_clusters,
     exit.noise_threshold,
     ending.counts_fall,

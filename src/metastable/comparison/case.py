@@ -16,8 +16,6 @@ from metastable.observe import amplitudes
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
 
-__all__ = ["Case"]
-
 
 def continuous(claim: Callable[..., Any]) -> Any:
     """Marks a claim about continuous depth: discrete layers of step ε differ from it by O(ε)."""

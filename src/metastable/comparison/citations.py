@@ -8,8 +8,6 @@ from importlib.resources import files
 from metastable.core.verdict import Comparison
 from metastable.flows import Trajectory
 
-__all__ = ["bibliography", "cite", "readable"]
-
 MODEL = "geshkovski2023mathematical"
 
 

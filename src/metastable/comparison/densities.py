@@ -15,8 +15,6 @@ from metastable.observe.density import density_power, free_energy
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
 
-__all__ = ["judge_density"]
-
 SMALL = 0.02  # contrast up to which linear theory holds to a few percent
 
 

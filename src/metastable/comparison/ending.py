@@ -13,18 +13,6 @@ from metastable.fields import Rescaled, SelfAttention
 from metastable.observe import clusters, hemisphere, hull, hull_contains, residual
 from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes
 
-__all__ = [
-    "causal_leader",
-    "contraction",
-    "counts_fall",
-    "equiangular_law",
-    "nested_hulls",
-    "pair_merges",
-    "plateau_energy",
-    "repulsive_minimum",
-    "single_cluster",
-]
-
 
 def single_cluster(case: Case) -> Verdict | None:
     if not case.alone or case.head is None or len(case.head.position) > int(case.head.causal):

@@ -14,8 +14,6 @@ from metastable.geometry.harmonics import multiplicity
 from metastable.observe import kernel_modes
 from metastable.theory import counts, noise, spectrum
 
-__all__ = ["exit_time", "first_clusters", "growth", "growth_of_each", "noise_threshold"]
-
 # Amplitude, relative to uniform, up to which growth is taken as linear. Modes feed each other a
 # little even there; over 40 random starts (n = 500 and 1000, β = 9, circle) the mean rate is off by
 # up to 11 %, the amplitudes by up to 25 %, the time by up to 0.16/λ. The tolerances leave room.
@@ -51,7 +49,7 @@ def growth_of_each(case: Case) -> Verdict | None:
 
 
 @continuous
-def exit_time(case: Case) -> Verdict | None:
+def leaves_uniform(case: Case) -> Verdict | None:
     """When the modes of one degree have become visible, against linear growth from the start.
 
     Earlier than `theory.spectrum.exit_time`, the time to leave uniform that predictions show.

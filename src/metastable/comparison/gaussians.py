@@ -14,8 +14,6 @@ from metastable.flows import Trajectory
 from metastable.measures import Gaussian
 from metastable.theory import gaussian
 
-__all__ = ["judge_gaussian"]
-
 SPANS = 24  # intervals between frames that are integrated again
 LARGEST = 200  # of the dimension, for that: its equations are d² + d
 FAR = 1 - 1e-6  # share of the way to a blow-up up to which closed forms are compared

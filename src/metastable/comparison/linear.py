@@ -12,8 +12,6 @@ from metastable.fields import Field, Potential, SelfAttention
 from metastable.fields.heads import MultiHead
 from metastable.theory import spectrum
 
-__all__ = ["LARGEST_BETA", "Growth", "linear_growth", "scales"]
-
 LARGEST_BETA = 1e300
 MOST_RATES = 4096
 UNKNOWN = (

@@ -11,14 +11,6 @@ from metastable.observe import log_potential
 from metastable.observe.summary import energy_form
 from metastable.theory.configurations import scaled_energy_lower_bound
 
-__all__ = [
-    "energy_bounds",
-    "energy_identity",
-    "energy_monotone",
-    "follows_field",
-    "stays_on_sphere",
-]
-
 PAPER = "geshkovski2023mathematical"
 
 

@@ -16,8 +16,6 @@ from metastable.measures import Gaussian, Measure
 from metastable.observe.summary import attention_of
 from metastable.theory import counts, gaussian, noise, regimes, ring, spectrum
 
-__all__ = ["Prediction", "matrices_of", "predict"]
-
 LABELS = {
     "dominant_mode": "dominant mode",
     "max_rate": "its growth rate",

@@ -14,12 +14,10 @@ from metastable.flows.build import build_start, run_experiment
 from metastable.flows.spec import Experiment
 from metastable.observe.summary import summarize
 
-__all__ = ["prepare", "result_of", "trajectory_of"]
-
 TRAJECTORY, CHECKPOINT = "trajectory", "flow.npz"
 
 
-def prepare(spec: Experiment) -> Any:
+def prepare_run(spec: Experiment) -> Any:
     """Build start and field, and refuse what cannot run; gives the function that does the work.
 
     That function takes a folder for checkpoints, or None: then nothing is kept, and the run is not
@@ -31,12 +29,12 @@ def prepare(spec: Experiment) -> Any:
         checkpoint = None if unfinished is None else unfinished / CHECKPOINT
         run = run_experiment(spec, progress=progress, checkpoint=checkpoint, start=start)
         ended = run.outcome.name != "interrupted"
-        return result_of(spec, run, compare(run) if unfinished is not None and ended else None)
+        return result_of_run(spec, run, compare(run) if unfinished is not None and ended else None)
 
     return work
 
 
-def result_of(spec: Experiment, run: Trajectory, verdicts: Comparison | None = None) -> Result:
+def result_of_run(spec: Experiment, run: Trajectory, verdicts: Comparison | None = None) -> Result:
     """The result of a run, with its verdicts if it was compared with theory."""
     seed = getattr(spec.measure, "seed", None)
     facts = summarize(run, spec.flow.seed if seed is None else seed)

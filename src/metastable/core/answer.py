@@ -11,8 +11,6 @@ import numpy as np
 from metastable.core.outcome import Outcome
 from metastable.core.verdict import Comparison, Verdict
 
-__all__ = ["Answer"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Answer:

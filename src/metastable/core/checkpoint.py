@@ -13,8 +13,6 @@ import numpy as np
 from metastable.core.folder import naming
 from metastable.core.numerics import jax
 
-__all__ = ["Checkpoint"]
-
 
 class Checkpoint:
     """State of a run at `path` (an .npz file), bound to the run that wrote it by a fingerprint."""

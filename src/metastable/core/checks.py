@@ -10,20 +10,6 @@ import numpy as np
 
 from metastable.core.numerics import is_traced
 
-__all__ = [
-    "finite_array",
-    "fits_memory",
-    "function",
-    "instance",
-    "integer",
-    "nonnegative",
-    "plain",
-    "positive",
-    "real",
-    "seed",
-    "square",
-]
-
 
 def _shown(value: Any) -> str:
     text = repr(value)
@@ -47,7 +33,7 @@ def nonnegative(name: str, value: Any, remedy: str = "") -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
     """The Python number of a NumPy scalar; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 

@@ -7,8 +7,6 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-__all__ = ["one_line"]
-
 
 def one_line(error: ValidationError) -> str:
     """The first complaint of a validation, as argument, requirement and value received."""

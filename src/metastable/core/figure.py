@@ -15,24 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = [
-    "Axis",
-    "Bars",
-    "Cloud",
-    "Custom",
-    "Figure",
-    "Film",
-    "Histogram",
-    "Lines",
-    "Map",
-    "Panels",
-    "Paths",
-    "Series",
-    "Strip",
-    "from_tree",
-    "time_axis",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Axis:

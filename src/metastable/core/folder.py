@@ -20,20 +20,6 @@ from typing import Any
 from metastable.core.lock import LOCK, Lock
 from metastable.core.spec import Spec
 
-__all__ = [
-    "FULL",
-    "MANIFEST",
-    "SPEC",
-    "UNFINISHED",
-    "DiskFull",
-    "claimed",
-    "naming",
-    "open_folder",
-    "seal",
-    "unchecked",
-    "write_whole",
-]
-
 SPEC, MANIFEST, UNFINISHED, FORMAT = (
     "spec.toml",
     "manifest.json",

@@ -11,16 +11,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-__all__ = [
-    "ABANDONED",
-    "answer_interrupts",
-    "interruptible",
-    "interruption",
-    "line_for",
-    "option",
-    "raise_interrupt",
-]
-
 ABANDONED = "abandoned by Ctrl-C"  # threads of this name may still compute when a command ends
 
 WRITERS = ("report", "reproduce", "explore")  # commands that may write without --out

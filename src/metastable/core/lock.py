@@ -10,8 +10,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["LOCK", "Lock"]
-
 LOCK = ".lock"
 
 

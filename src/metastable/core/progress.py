@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Bar", "Lines"]
-
 PATIENCE = 2.0  # seconds before a bar appears
 MINUTE = 60.0  # seconds between two lines, and before the first
 
@@ -17,7 +15,7 @@ class Bar:
     """Shows the share of work done on stderr.
 
     - `enabled`: False shows nothing, True a bar; None a bar on a terminal, once two seconds have
-      passed, and `Lines` elsewhere.
+      passed, and `ProgressLines` elsewhere.
     - `clock`: seconds, from any beginning.
     """
 
@@ -29,7 +27,7 @@ class Bar:
     ):
         self.title, self.clock = title, clock
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
-        self.lines = Lines(title, clock) if enabled is None and not self.enabled else None
+        self.lines = ProgressLines(title, clock) if enabled is None and not self.enabled else None
         self.started = clock()
         self.display: Any = None
 
@@ -55,7 +53,7 @@ class Bar:
         self.display.update(self.task, completed=share)
 
 
-class Lines:
+class ProgressLines:
     """Prints `title: 37 %, about 4 min left` to stderr, at most once a minute.
 
     The first line comes after a minute, so short work prints nothing.

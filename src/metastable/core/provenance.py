@@ -15,8 +15,6 @@ from metastable import __version__
 from metastable.core.folder import seal
 from metastable.core.registry import PLUGINS
 
-__all__ = ["git_state", "versions", "write_manifest"]
-
 _PACKAGES = "jax jaxlib diffrax equinox numpy scipy xarray zarr pydantic matplotlib finufft".split()
 LONGEST = 200  # entries of a list in a manifest
 

@@ -32,8 +32,6 @@ from metastable.core.verdict import Comparison, Verdict
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["DATA", "VERDICTS", "Result", "plain", "read_result", "write_result"]
-
 DATA, VERDICTS = "data.zarr", "verdicts.json"
 ROOT = "cells"  # the dataset that lies at the root of data.zarr, which a sweep writes itself
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["print_comparison", "print_prediction"]
-
 
 def print_comparison(comparison: Any) -> None:
     """Print the verdict rows of a comparison as a table on the terminal."""

@@ -13,25 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from metastable.core.errors import one_line
 from metastable.core.toml import read_toml, to_toml
 
-__all__ = [
-    "LARGEST",
-    "Count",
-    "Dim",
-    "Draw",
-    "Model",
-    "NonNegative",
-    "Operator",
-    "Positive",
-    "Real",
-    "Rows",
-    "Seed",
-    "Several",
-    "Spec",
-    "Whole",
-    "assign",
-    "fingerprint",
-]
-
 LARGEST = 2**63 - 1  # what an array's shape, a seed and a TOML integer can hold
 
 Whole = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]

@@ -9,8 +9,6 @@ from typing import Any
 
 import tomli_w
 
-__all__ = ["read_toml", "to_toml"]
-
 DEEPEST = 32  # tables and lists inside each other; a spec has fewer than ten
 _DOTTED = re.compile(r"(?:[\w-]+[ \t]*\.[ \t]*){500}")  # a key of so many parts
 

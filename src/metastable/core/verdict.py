@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Comparison", "Verdict", "judge", "not_applicable"]
-
 AGREE, DISAGREE, NOT_APPLICABLE = "agree", "disagree", "not applicable"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison import compare
-from metastable.comparison.run import result_of
+from metastable.comparison.run import result_of_run
 from metastable.core.folder import SPEC
 from metastable.core.result import write_result
 from metastable.fields.build import build_field
@@ -84,7 +84,7 @@ def complete(folder: Path) -> None:
     run = dataclasses.replace(run, field=build_field(experiment.field, run.frames[0].dim))
     started = datetime.fromisoformat((folder.parent / STARTED).read_text())
     judged = None if verdicts(run)[1] else compare(run)
-    write_result(result_of(experiment, run, judged), folder, started)
+    write_result(result_of_run(experiment, run, judged), folder, started)
     shutil.rmtree(folder / FRAMES)
 
 

@@ -11,7 +11,7 @@ from metastable.core.outcome import Outcome
 from metastable.explorer.limits import spec_for_page
 from metastable.explorer.packet import framed, pack
 from metastable.explorer.scene import Scene
-from metastable.explorer.theory import DEGREES, predict_experiment, view_of
+from metastable.explorer.theory import DEGREES, explorer_view, predict_experiment
 from metastable.fields.sums import choose_sum
 from metastable.flows import Frame, Trajectory
 from metastable.flows.build import build_start
@@ -37,7 +37,7 @@ def head_of(
         "spec": spec_for_page(experiment),
         "prediction": predict_experiment(experiment),
         "clock": clock,
-        "view": view_of(start),
+        "view": explorer_view(start),
         "dim": start.dim,
         "axis_label": "time t",
         "play_clock": play_clock,

@@ -83,7 +83,7 @@ def _sentences(found: Prediction, uniform: bool) -> list[str]:
     return lines or ["No theorem speaks of this field: watch."]
 
 
-def view_of(measure: Points) -> str:
+def explorer_view(measure: Points) -> str:
     """How the page draws it."""
     if measure.on_sphere:
         return "circle" if measure.dim == 2 else "sphere"

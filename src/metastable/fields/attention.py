@@ -10,12 +10,10 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import is_traced, jnp
-from metastable.fields.field import Field, Places, show
+from metastable.fields.field import Field, Places, show_value
 from metastable.fields.position import Causal, Rope
 from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
-
-__all__ = ["SelfAttention", "act", "describe", "inverse_temperature", "logits", "matrix"]
 
 
 class SelfAttention(Field):
@@ -101,7 +99,7 @@ class SelfAttention(Field):
         return act(self.value, mean)
 
     def __repr__(self) -> str:
-        return describe(self)
+        return head_text(self)
 
 
 def inverse_temperature(beta: Any) -> Array:
@@ -182,14 +180,16 @@ def logits(
     )
 
 
-def describe(field: Any) -> str:
+def head_text(field: Any) -> str:
     """The field with the arguments that are not at their default, on one line."""
     operators = ((name, getattr(field, name)) for name in ("query", "key", "value"))
-    parts = [f"beta={show(field.beta)}"]
-    parts += [f"{name}={show(operator)}" for name, operator in operators if operator is not None]
+    parts = [f"beta={show_value(field.beta)}"]
+    parts += [
+        f"{name}={show_value(operator)}" for name, operator in operators if operator is not None
+    ]
     if isinstance(field, SelfAttention):
         parts += [] if field.normalized else ["normalized=False"]
         parts += ["causal=True"] if field.causal else []
         others = tuple(s for s in field.position if not isinstance(s, Causal))
-        parts += [f"position={show(others)}"] if others else []
+        parts += [f"position={show_value(others)}"] if others else []
     return f"{type(field).__name__}({', '.join(parts)})"

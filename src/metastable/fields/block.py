@@ -17,19 +17,6 @@ from metastable.fields.sums import Sum
 from metastable.geometry.sphere import project
 from metastable.measures import Points
 
-__all__ = [
-    "NGPT",
-    "Block",
-    "DepthSqrt",
-    "FeedForward",
-    "Gain",
-    "Mix",
-    "PeriNorm",
-    "Placement",
-    "PostNorm",
-    "PreNorm",
-]
-
 
 class FeedForward(Field):
     """A perceptron acting token by token, alone or after attention.

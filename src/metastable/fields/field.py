@@ -16,8 +16,6 @@ from metastable.fields.sums import Dense, Sum, choose_sum
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
 
-__all__ = ["Field", "Places", "Superposition", "show"]
-
 _MANY = 1024  # tokens; below, to choose a sum costs more than the dense one
 
 
@@ -84,18 +82,18 @@ class Field(eqx.Module):
 
     def __repr__(self) -> str:
         given = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-        shown = [f"{name}={show(value)}" for name, value in given if value is not None]
+        shown = [f"{name}={show_value(value)}" for name, value in given if value is not None]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def show(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A parameter on one line: numbers in full, arrays by shape, functions by name."""
     if is_traced(value):
         return "traced"
     if isinstance(value, Array | np.ndarray):
         return f"{float(value):g}" if value.ndim == 0 else f"<{'x'.join(map(str, value.shape))}>"
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(show, value)) + "]"
+        return "[" + ", ".join(map(show_value, value)) + "]"
     return repr(value) if isinstance(value, eqx.Module) else getattr(value, "__name__", str(value))
 
 

@@ -12,8 +12,6 @@ from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
-__all__ = ["MultiHead"]
-
 
 class MultiHead(Field):
     """The sum of several attention heads, each through its output matrix.

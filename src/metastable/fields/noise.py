@@ -14,8 +14,6 @@ from metastable.fields.schedule import Schedule
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
-__all__ = ["Noise", "diffusion"]
-
 LEAST = float(np.finfo(np.float64).tiny)
 
 

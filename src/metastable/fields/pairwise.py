@@ -13,8 +13,6 @@ from metastable.fields.field import Field, Places
 from metastable.fields.sums import Dense, Sum
 from metastable.measures import Points
 
-__all__ = ["Krause", "Kuramoto", "Potential"]
-
 
 class Potential(Field):
     """The gradient flow of any potential of the inner product, v = ∇(W∗μ).

@@ -9,8 +9,6 @@ from metastable.core import checks
 from metastable.core.numerics import jnp
 from metastable.fields.sums import Bias
 
-__all__ = ["Alibi", "Causal", "Rope", "Window"]
-
 
 class Causal(Bias):
     """Token i sees only tokens of time ≤ its own (itself included)."""

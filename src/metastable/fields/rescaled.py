@@ -12,8 +12,6 @@ from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
-__all__ = ["Rescaled"]
-
 
 class Rescaled(Field):
     """Attention without normalisation in the variable z = e^{−tV}x, which stays bounded.

@@ -16,8 +16,6 @@ from metastable.fields.field import Field, Places
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
-__all__ = ["Schedule", "jumps"]
-
 
 class Schedule(Field):
     """A field whose parameters depend on time: `at_time` maps t to a field.

@@ -10,13 +10,11 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.attention import act, describe, inverse_temperature, logits, matrix
+from metastable.fields.attention import act, head_text, inverse_temperature, logits, matrix
 from metastable.fields.field import Field, Places
 from metastable.fields.position import Causal
 from metastable.fields.sums import Kernel, Sum
 from metastable.measures import Points
-
-__all__ = ["L2Attention", "SinkhornAttention"]
 
 
 class L2Attention(Field):
@@ -57,7 +55,7 @@ class L2Attention(Field):
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
     def __repr__(self) -> str:
-        return describe(self)
+        return head_text(self)
 
 
 class SinkhornAttention(Field):
@@ -118,7 +116,7 @@ class SinkhornAttention(Field):
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
     def __repr__(self) -> str:
-        return describe(self)
+        return head_text(self)
 
 
 def _general(kernel: Kernel) -> Kernel:

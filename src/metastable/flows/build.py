@@ -33,8 +33,6 @@ from metastable.flows.trajectory import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.measures.build import build_measure
 
-__all__ = ["build_start", "drive_experiment", "run_experiment"]
-
 MOST_FRAMES = 100_000
 WRITTEN = {*STEPPERS.kinds}  # the others say for themselves what they move
 SOLVERS = {

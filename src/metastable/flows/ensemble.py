@@ -7,7 +7,7 @@ Plain softmax attention (Q = K = V = I) needs no tokens for that:
 - inner products obey a closed equation in any dimension: with A the softmax rows of βG and
   M = AG, Ġ = N + Nᵀ, N_ij = M_ij − M_ii G_ij (`Gram`). Derived here from ẋ_i = P_{x_i}(AX)_i.
 
-Any other attention on the sphere moves its tokens (`Tokens`, in float64). All are advanced by
+Any other attention on the sphere moves its tokens (`TokenForm`, in float64). All are advanced by
 third-order Adams–Bashforth steps, one evaluation each: the flow is smooth, and a step is a quarter
 of its fastest time scale. Single precision is far below their error, which is measured against
 small Runge–Kutta steps in tests/flows/test_ensemble.py.
@@ -28,17 +28,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures import Points
-
-__all__ = [
-    "Angles",
-    "Form",
-    "Gram",
-    "Tokens",
-    "choose_form",
-    "flow_ensemble",
-    "sample_ensemble",
-    "step_count",
-]
 
 STEP = 0.25  # of the fastest time scale; these methods are stable up to 6/11
 FEW_TOKENS = 128  # beyond, the loop over tokens compiles for long and inner products are many
@@ -139,7 +128,7 @@ class Gram(Form):
         return y
 
 
-class Tokens(Form):
+class TokenForm(Form):
     """Any attention on the sphere: tokens (s, n, d), in double precision."""
 
     field: Field
@@ -166,7 +155,7 @@ def choose_form(field: Field, tokens: int, dim: int) -> Form | None:
         if identity and tokens <= FEW_TOKENS:
             return Angles(field.beta) if dim == 2 else Gram(field.beta)
     if isinstance(field, SelfAttention | MultiHead):
-        return Tokens(field, rate=_fastest_rate(field, tokens, dim))
+        return TokenForm(field, rate=_fastest_rate(field, tokens, dim))
     return None
 
 

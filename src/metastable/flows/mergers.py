@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Ledger", "Merger", "Mergers", "log_difference"]
-
-
 COLUMNS = ("first", "second", "masses", "angles", "log_times", "log_waits")
 
 

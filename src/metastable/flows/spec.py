@@ -13,8 +13,6 @@ from metastable.core.spec import Count, Model, Positive, Seed, Several, Spec, fi
 from metastable.fields.spec import Fields, SelfAttentionSpec
 from metastable.measures.spec import Measure, Uniform
 
-__all__ = ["Experiment", "Flow"]
-
 
 class AdaptiveSpec(Model):
     kind: Literal["adaptive"] = "adaptive"

@@ -20,8 +20,6 @@ from metastable.measures import Density, Gaussian, Measure, Points
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["Trajectory"]
-
 M = TypeVar("M", bound=Measure)
 
 # The descriptions a run may be read back as, and where each lives: nothing else is ever imported

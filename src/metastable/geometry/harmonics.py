@@ -16,19 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "circle_derivatives",
-    "convolve",
-    "fourier_coefficients",
-    "gegenbauer",
-    "harmonic_coefficients",
-    "multiplicity",
-    "sphere_derivatives",
-    "spherical_harmonics",
-    "values_on_circle",
-    "values_on_sphere",
-]
-
 # Legendre functions are kept without their factor sin^m θ, and reach 1e209 at this degree.
 _MAX_DEGREE = 1000
 _BLOCK_BYTES = 64 * 2**20

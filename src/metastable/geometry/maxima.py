@@ -20,8 +20,6 @@ from metastable.geometry.harmonics import (
     values_on_sphere,
 )
 
-__all__ = ["Maxima", "find_maxima"]
-
 # Far from every cluster a potential is flat to e^{−2β}, and its truncated series ripples there:
 # a maximum this close to the minimum, as a share of the range, is rounding noise.
 _FLOOR = 1e-9

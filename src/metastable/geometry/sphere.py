@@ -6,8 +6,6 @@ from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
 
-__all__ = ["angle", "exponential", "project", "retract", "uniform_points"]
-
 
 def retract(x: Float[Array, "*b d"]) -> Float[Array, "*b d"]:
     """Send a nonzero vector to the sphere: x / ‖x‖."""

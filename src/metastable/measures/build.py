@@ -17,7 +17,7 @@ from metastable.measures.spec import STARTS
 
 def build_measure(described: spec.Measure) -> Any:
     """The initial measure a spec describes."""
-    if isinstance(described, spec.Tokens):
+    if isinstance(described, spec.GivenTokens):
         return _tokens(described)
     arguments = described.model_dump(exclude={"kind"})
     if isinstance(described, spec.DensityMode):
@@ -31,7 +31,7 @@ def build_measure(described: spec.Measure) -> Any:
     return maker(**arguments)
 
 
-def _tokens(described: spec.Tokens) -> Points:
+def _tokens(described: spec.GivenTokens) -> Points:
     if (described.points is None) == (described.file is None):
         raise ValueError("measure.points or measure.file: exactly one of the two must be given.")
     if described.file is not None:

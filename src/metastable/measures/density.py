@@ -18,8 +18,6 @@ from metastable.measures.spectral import Basis, basis_for
 from metastable.measures.spectral.kernels import exponential_kernel
 from metastable.measures.spectral.quantiles import places
 
-__all__ = ["Density", "coefficient_count"]
-
 SMOOTH = 1e-13  # coefficients this small, relative to the largest, are rounding
 MOST = {2: 4096, 3: 128}  # degrees tried by `from_function`; the tables on S² grow with the cube
 MOST_ZONAL = 1024

@@ -13,8 +13,6 @@ from metastable.core.numerics import is_traced, jnp
 from metastable.measures.measure import Measure, Variables
 from metastable.measures.points import Points
 
-__all__ = ["Gaussian"]
-
 SLACK = 1e-10  # asymmetry, and negative eigenvalues, taken for rounding (relative)
 
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 import equinox as eqx
 import numpy as np
 
-__all__ = ["Measure", "Variables"]
-
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 

@@ -14,8 +14,6 @@ from metastable.core.numerics import is_traced, jnp
 from metastable.geometry.sphere import retract
 from metastable.measures.measure import Measure, Variables
 
-__all__ = ["Points"]
-
 
 class Points(Measure):
     """Tokens x_j with masses w_j: the probability measure μ = Σ_j w_j δ_{x_j}.

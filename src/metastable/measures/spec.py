@@ -78,7 +78,7 @@ class GaussianPoints(Model):
     seed: Seed = 0
 
 
-class Tokens(Model):
+class GivenTokens(Model):
     """Tokens given one by one, or in a NumPy file; `euclidean` leaves them in R^d as they are."""
 
     kind: Literal["tokens"]
@@ -132,7 +132,7 @@ _Written = (
     | Polygon
     | Simplex
     | GaussianPoints
-    | Tokens
+    | GivenTokens
     | DensityMode
     | DensityVonMisesFisher
     | DensityOfTokens

@@ -14,19 +14,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures.points import Points
 
-__all__ = [
-    "caps",
-    "from_array",
-    "gaussian_points",
-    "orthogonal",
-    "planted",
-    "polygon",
-    "positional",
-    "simplex",
-    "uniform",
-    "von_mises_fisher",
-]
-
 
 def uniform(tokens: int, dim: int, seed: int = 0) -> Points:
     """Independent uniform tokens on S^{dim−1}.

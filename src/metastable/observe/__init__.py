@@ -8,7 +8,7 @@ from metastable.observe.basins import find_equilibria as find_equilibria
 from metastable.observe.clusters import Clusters as Clusters
 from metastable.observe.clusters import clusters as clusters
 from metastable.observe.clusters import gram_rank as gram_rank
-from metastable.observe.continuation import Branch as Branch
+from metastable.observe.continuation import EquilibriumBranch as EquilibriumBranch
 from metastable.observe.continuation import follow as follow
 from metastable.observe.density import entropy as entropy
 from metastable.observe.density import free_energy as free_energy

@@ -11,8 +11,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.observe.components import components
 from metastable.observe.pairs import over_rows, padded
 
-__all__ = ["climb"]
-
 ROUNDS, CYCLES = 60, 10
 
 

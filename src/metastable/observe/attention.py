@@ -12,8 +12,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.measures import Points
 from metastable.observe.sort import only
 
-__all__ = ["attention", "attention_entropy", "attention_rank"]
-
 
 def attention(
     measure: Points, beta: Any, query: Any = None, key: Any = None, causal: bool = False

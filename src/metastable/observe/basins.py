@@ -17,8 +17,6 @@ from metastable.measures import Points
 from metastable.observe.equilibria import RESOLUTION, Equilibrium, Share, check_field, polish
 from metastable.observe.linearization import chart, symmetries, turning, value_and_jacobian
 
-__all__ = ["find_equilibria", "settle"]
-
 
 def find_equilibria(
     field: Field,

@@ -13,9 +13,6 @@ from metastable.observe.density import maxima
 from metastable.observe.pairs import carrying
 from metastable.observe.sort import only
 
-__all__ = ["Clusters", "clusters", "from_labels", "gram_rank"]
-
-
 QUIET = 4096  # tokens that stand for a density when mass is shared out among its maxima
 
 

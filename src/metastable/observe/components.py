@@ -10,8 +10,6 @@ from scipy.spatial.distance import cdist
 
 from metastable.observe.pairs import BLOCK
 
-__all__ = ["components"]
-
 
 def components(points: np.ndarray, distance: float) -> np.ndarray:
     """Labels 0, 1, … of the components of {‖x_i − x_j‖ ≤ distance}, exact, in order of first point.

@@ -15,13 +15,11 @@ from metastable.geometry.sphere import angle, retract
 from metastable.measures import Points
 from metastable.observe.equilibria import Equilibrium, equilibrium, polish
 
-__all__ = ["Branch", "follow"]
-
 STEP = 0.2  # rad: a token that a corrector moves farther has gone to another branch
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class EquilibriumBranch:
     """A curve of equilibria; see `follow`."""
 
     betas: np.ndarray  # (k,) those reached
@@ -42,7 +40,7 @@ class Branch:
         return f"Branch({', '.join(parts)})"
 
 
-def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -> Branch:
+def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -> EquilibriumBranch:
     """Follow an equilibrium through the fields `field_at(beta)`, one β after another.
 
     Predictor: the secant through the last two; corrector: `equilibrium`. A step is halved when the
@@ -74,7 +72,7 @@ def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -
         if decided is not None and decided[1].stability != here.stability:
             changes.append(_bisect(field_at, *decided, goal, here))
         decided = (goal, here)
-    return Branch(path[: len(found)], tuple(found), tuple(changes), end)
+    return EquilibriumBranch(path[: len(found)], tuple(found), tuple(changes), end)
 
 
 def _advance(

@@ -19,17 +19,6 @@ from metastable.measures.spectral.kernels import exponential_kernel, log_mean_ex
 from metastable.measures.spectral.zonal import polynomials
 from metastable.observe.sort import only
 
-__all__ = [
-    "density_energy",
-    "density_modes",
-    "density_power",
-    "entropy",
-    "free_energy",
-    "maxima",
-    "peaks",
-    "power_between",
-]
-
 
 def density_energy(density: Density, beta: float, scaled: bool = False) -> float:
     """E_β[μ] = (1/2β)∬ e^{β⟨x,y⟩} dμdμ = (c_0/2β) Σ_ℓ (c_ℓ/c_0) Σ_m |μ̂_{ℓm}|²; see `energy`."""

@@ -16,8 +16,6 @@ from metastable.observe.modes import signed_power
 from metastable.observe.pairs import carrying
 from metastable.observe.sort import only
 
-__all__ = ["sinkhorn", "sliced_wasserstein", "sobolev_distance", "wasserstein"]
-
 WARM, NEWTON_TOKENS = 200, 1000
 QUIET = 4096  # quantiles of a density on the circle
 

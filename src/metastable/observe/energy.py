@@ -15,8 +15,6 @@ from metastable.observe.moments import mean_of
 from metastable.observe.pairs import over_rows, padded
 from metastable.observe.sort import only
 
-__all__ = ["energy", "log_potential", "order_parameter"]
-
 
 def energy(
     measure: Points | Density | Gaussian, beta: Any, matrix: Any = None, scaled: bool = False

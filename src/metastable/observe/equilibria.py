@@ -16,8 +16,6 @@ from metastable.observe.clusters import Clusters, clusters
 from metastable.observe.linearization import Linearization, linearize, symmetries
 from metastable.observe.sort import only
 
-__all__ = ["Equilibrium", "Share", "equilibrium", "polish"]
-
 # Speeds in units of the field's own size, below which tokens rest; rounding leaves a few 1e−16.
 REST = 1e-12
 RESOLUTION = 1e-10  # a rate this small against the field's size cannot be told from zero

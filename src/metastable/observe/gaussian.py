@@ -8,8 +8,6 @@ from metastable.core.numerics import is_traced, jax, jnp
 from metastable.measures import Gaussian
 from metastable.observe.sort import only
 
-__all__ = ["bures_wasserstein"]
-
 
 def bures_wasserstein(measure: Gaussian, other: Gaussian) -> Any:
     """Wasserstein distance W_2 between two Gaussians, singular covariances included.

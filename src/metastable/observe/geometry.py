@@ -14,18 +14,6 @@ from metastable.measures import Points
 from metastable.observe.pairs import BLOCK, carrying
 from metastable.observe.sort import only
 
-__all__ = [
-    "Hemisphere",
-    "Hull",
-    "Hyperplanes",
-    "hemisphere",
-    "hull",
-    "hull_contains",
-    "hull_edges",
-    "hyperplanes",
-    "leaders",
-]
-
 # Qhull's facets grow like n^⌊d/2⌋; past this dimension each question is a linear program.
 QHULL_DIM = 6
 

@@ -27,8 +27,6 @@ from metastable.observe.clusters import Clusters, from_labels
 from metastable.observe.pairs import BLOCK, carrying
 from metastable.observe.sort import only
 
-__all__ = ["kernel_modes"]
-
 # Few tokens climb faster than a series is summed, and their exponentially small interactions lie
 # under its rounding floor.
 FEW_TOKENS = 200

@@ -16,8 +16,6 @@ from metastable.fields.sums import Dense
 from metastable.geometry.sphere import retract
 from metastable.measures import Points
 
-__all__ = ["Linearization", "chart", "linearize", "symmetries", "turning", "value_and_jacobian"]
-
 SAME = 1e-8  # a rotation that moves tokens by less leaves them in place
 
 

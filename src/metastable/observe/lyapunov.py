@@ -16,8 +16,6 @@ from metastable.measures import Points
 from metastable.observe.equilibria import check_field
 from metastable.observe.sort import only
 
-__all__ = ["lyapunov_exponents"]
-
 
 def lyapunov_exponents(
     measure: Points,

@@ -16,8 +16,6 @@ from metastable.observe.density import density_modes, density_power
 from metastable.observe.pairs import BLOCK, carrying
 from metastable.observe.sort import only
 
-__all__ = ["amplitudes", "modes", "power", "signed_power"]
-
 
 def modes(measure: Points | Density, highest: int) -> np.ndarray:
     """Harmonic coefficients of a measure on the circle or S², degrees 0 to `highest`.

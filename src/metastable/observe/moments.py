@@ -8,8 +8,6 @@ from metastable.measures import Density, Gaussian, Measure, Points
 from metastable.observe.pairs import carrying
 from metastable.observe.sort import only
 
-__all__ = ["mean_direction", "mean_of", "second_moment"]
-
 
 def mean_of(measure: Measure) -> np.ndarray:
     """∫ x dμ, (d,)."""

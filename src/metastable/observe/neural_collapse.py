@@ -9,16 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "Collapse",
-    "centre_disagreement",
-    "class_means",
-    "duality_gap",
-    "neural_collapse",
-    "simplex_gap",
-    "within_class_variability",
-]
-
 
 class Collapse(NamedTuple):
     """NC1 … NC4 of one layer; NC3 and NC4 need a classifier and are nan without."""

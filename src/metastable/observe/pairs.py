@@ -10,8 +10,6 @@ import numpy as np
 from metastable.core.numerics import is_traced, jax
 from metastable.measures import Points
 
-__all__ = ["BLOCK", "carrying", "over_rows", "padded"]
-
 BLOCK = 2**21  # numbers alive at once: 16 MiB, still in the cache of a server CPU
 
 

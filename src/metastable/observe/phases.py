@@ -9,8 +9,6 @@ import numpy as np
 
 from metastable.core import checks
 
-__all__ = ["Phases", "Plateau", "phases", "plateaus"]
-
 
 @dataclass(frozen=True)
 class Plateau:

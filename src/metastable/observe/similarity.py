@@ -16,16 +16,6 @@ from metastable.observe.moments import mean_direction, mean_of, second_moment
 from metastable.observe.pairs import BLOCK, carrying
 from metastable.observe.sort import only
 
-__all__ = [
-    "Similarity",
-    "effective_rank",
-    "pairwise_similarity",
-    "residual",
-    "similarity",
-    "singular_values",
-]
-
-
 DRAWN = 2048  # tokens that stand for a Gaussian
 
 

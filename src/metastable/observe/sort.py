@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["only"]
-
 
 def only(name: str, measure: Any, *sorts: type) -> None:
     """Refuse a measure of another sort than those an observable is defined for."""

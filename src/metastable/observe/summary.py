@@ -14,8 +14,6 @@ from metastable.observe.density import entropy, peaks
 from metastable.observe.energy import energy
 from metastable.observe.modes import amplitudes
 
-__all__ = ["attention_of", "energy_form", "energy_series", "summarize"]
-
 HARMONICS = 12  # degrees reported of a density
 
 

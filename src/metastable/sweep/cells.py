@@ -22,10 +22,8 @@ from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
 from metastable.measures.spec import Uniform
-from metastable.sweep.plan import Cell, Index, Recipe
+from metastable.sweep.plan import Cell, CellSettings, Index
 from metastable.sweep.spec import experiment_with
-
-__all__ = ["BATCH", "Computed", "compute", "experiment_of", "moves_together"]
 
 BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
 # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
@@ -42,7 +40,7 @@ class Computed:
     values: dict[str, np.ndarray]
 
 
-def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Computed]:
+def compute(recipe: CellSettings, cells: Sequence[Cell]) -> list[Computed]:
     """Compute cells that share compiled code; a cell that fails takes no other with it."""
     experiments = [experiment_of(recipe, cell) for cell in cells]
     runs: Sequence[Trajectory | None] = [None] * len(cells)
@@ -51,7 +49,7 @@ def compute(recipe: Recipe, cells: Sequence[Cell]) -> list[Computed]:
     return [_result(recipe, *one) for one in zip(cells, experiments, runs, strict=True)]
 
 
-def moves_together(recipe: Recipe, experiment: Experiment) -> bool:
+def moves_together(recipe: CellSettings, experiment: Experiment) -> bool:
     """Whether cells like this one are small enough to share a compiled call."""
     start, how = experiment.measure, experiment.flow
     tokens, dim = getattr(start, "tokens", SMALL), getattr(start, "dim", 0)
@@ -69,7 +67,7 @@ def _is_plain(experiment: Experiment) -> bool:
     return getattr(experiment.field, "kind", "") in ("self_attention", "multi_head")
 
 
-def experiment_of(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
+def experiment_of(recipe: CellSettings, cell: Cell, sample: int = 0) -> Experiment:
     """The experiment of a cell; its seeds are the cell's, where no axis sets them."""
     seed = (cell.seed + sample * 0x9E3779B97F4A7C15) % 2**63  # neighbours of a seed stay apart
     measure = experiment_with(recipe.base, cell.overrides).measure
@@ -81,7 +79,9 @@ def experiment_of(recipe: Recipe, cell: Cell, sample: int = 0) -> Experiment:
     return experiment_with(recipe.base, own | cell.overrides)
 
 
-def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None) -> Computed:
+def _result(
+    recipe: CellSettings, cell: Cell, experiment: Experiment, run: Trajectory | None
+) -> Computed:
     try:
         values, outcome = _observe(recipe, cell, experiment, run)
     except _FAILURES as error:
@@ -91,7 +91,7 @@ def _result(recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory 
 
 
 def _observe(
-    recipe: Recipe, cell: Cell, experiment: Experiment, run: Trajectory | None
+    recipe: CellSettings, cell: Cell, experiment: Experiment, run: Trajectory | None
 ) -> tuple[dict[str, np.ndarray], Outcome]:
     ensemble = _ensemble(recipe, experiment)
     if ensemble is not None:
@@ -114,7 +114,7 @@ def _observe(
     return {name: np.asarray(sum_ / recipe.samples) for name, sum_ in total.items()}, Outcome.done()
 
 
-def _ensemble(recipe: Recipe, experiment: Experiment) -> dict[str, np.ndarray] | None:
+def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndarray] | None:
     """All samples at once, where pairs of tokens tell everything that is asked for."""
     readers = {one.name: one.ensemble for one in recipe.observables}
     if recipe.samples == 1 or None in readers.values() or recipe.times is None:

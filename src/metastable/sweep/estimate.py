@@ -21,8 +21,6 @@ from metastable.measures import Points
 from metastable.sweep.cells import BATCH, moves_together
 from metastable.sweep.plan import Plan, along
 
-__all__ = ["Estimate", "estimate"]
-
 # Seconds on one core of an AMD EPYC (Zen 4), for small cells: a worker imports and starts JAX, a
 # shape is compiled, a cell that runs alone is cut in segments and read frame by frame.
 START, COMPILE, ALONE, TOGETHER = 3.0, 4.0, 0.05, 0.01

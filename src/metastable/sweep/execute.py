@@ -27,8 +27,6 @@ from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.store import LOG, Store
 from metastable.sweep.watch import Watch
 
-__all__ = ["Summary", "prepare", "run_sweep"]
-
 FLUSH = 0.5  # seconds between two writings of the marks
 CLUSTER_WINDOW = 256  # tasks that a cluster holds at once
 
@@ -127,7 +125,7 @@ def _result(store: Store, summary: Summary) -> Result:
     return Result(store.plan.sweep, outcome, facts, sentence=f"{told}.")
 
 
-def prepare(spec: Sweep) -> Callable[[Path, bool | None], Result]:
+def prepare_sweep(spec: Sweep) -> Callable[[Path, bool | None], Result]:
     """Refuse what cannot run; the function that computes missing cells in a folder it claims."""
     from metastable.core.folder import open_folder
 

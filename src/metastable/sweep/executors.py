@@ -13,8 +13,6 @@ from typing import Any
 from metastable.core.interrupts import interruptible
 from metastable.core.registry import PLUGINS, load_plugin
 
-__all__ = ["LostScheduler", "cluster", "in_process", "processes"]
-
 PATIENCE = 10  # seconds until a scheduler has answered
 
 

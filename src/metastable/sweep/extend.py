@@ -6,8 +6,6 @@ from typing import Any
 
 from metastable.sweep.spec import Sweep, canonical, flattened
 
-__all__ = ["differences", "extended"]
-
 
 def differences(old: Sweep, new: Sweep, *, growing: bool = False) -> list[str]:
     """What has changed, a line each; the name and the budget do not count.

@@ -20,17 +20,6 @@ import numpy as np
 
 from metastable.sweep.plan import Index, Plan
 
-__all__ = [
-    "COORDINATE",
-    "OUTCOMES",
-    "blocks",
-    "chunk_name",
-    "chunk_of",
-    "decoded",
-    "encoded",
-    "metadata",
-]
-
 # Codes of the variable `outcome`; a name that is not here counts as an error.
 OUTCOMES = ("not run", "done", "step_limit", "blow_up", "error")
 COORDINATE = 1024  # values of an axis per chunk; a longer axis writes into the same chunk
@@ -61,7 +50,7 @@ def chunk_of(dims: int) -> int:
     return max(1, int(LEDGER ** (1 / dims) + 1e-9))
 
 
-def blocks(shape: Index) -> Iterator[tuple[Index, tuple[slice, ...]]]:
+def block_slices(shape: Index) -> Iterator[tuple[Index, tuple[slice, ...]]]:
     """Chunks of `outcome` and `done`: their index, and the part of the array they hold."""
     side = chunk_of(len(shape))
     for index in itertools.product(*(range(-(-n // side)) for n in shape)):

@@ -27,8 +27,6 @@ from metastable.observe import (
 )
 from metastable.observe.summary import attention_of, energy_series
 
-__all__ = ["OBSERVABLES", "Observable", "observables_named"]
-
 NUMBERS = ("float", "int", 'Float[Array, ""]')  # annotations of functions that give a number
 DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for

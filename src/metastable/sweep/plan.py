@@ -18,13 +18,11 @@ from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSp
 from metastable.sweep.observables import Observable, observables_named
 from metastable.sweep.spec import Sweep, canonical, experiment_with
 
-__all__ = ["Cell", "Index", "Plan", "Recipe", "along", "plan_sweep"]
-
 Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CellSettings:
     """What all cells of a sweep have in common; small enough to travel with every task."""
 
     base: dict[str, Any]
@@ -80,8 +78,8 @@ class Plan:
         return observables_named(self.sweep.observables)
 
     @property
-    def recipe(self) -> Recipe:
-        return Recipe(self.sweep.base, self.sweep.observables, self.sweep.samples, self.times)
+    def recipe(self) -> CellSettings:
+        return CellSettings(self.sweep.base, self.sweep.observables, self.sweep.samples, self.times)
 
     def cell(self, index: Index) -> Cell:
         """The cell at an index; its seed depends on values and repetition, not on the index."""

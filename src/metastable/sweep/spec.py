@@ -14,15 +14,6 @@ from metastable.core.spec import LARGEST, Count, Model, Positive, Real, Seed, Sp
 from metastable.core.toml import to_toml
 from metastable.flows.spec import Experiment
 
-__all__ = [
-    "Budget",
-    "Range",
-    "Sweep",
-    "canonical",
-    "experiment_with",
-    "flattened",
-]
-
 SECTIONS = ("measure", "field", "flow")
 LONGEST = 1_000_000  # values along one axis
 

@@ -14,8 +14,6 @@ from metastable.core.result import DATA
 from metastable.sweep.layout import COORDINATE, chunk_name
 from metastable.sweep.store import FAILURES, kept_sweep
 
-__all__ = ["open_sweep", "status"]
-
 MOST = 20  # failures told one by one
 
 

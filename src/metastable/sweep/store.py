@@ -29,8 +29,6 @@ from metastable.sweep.observables import Observable
 from metastable.sweep.plan import Index, Plan, plan_sweep
 from metastable.sweep.spec import Sweep
 
-__all__ = ["Store", "kept_sweep"]
-
 LOG, FAILURES, PART = "log.jsonl", "failures.json", ".part"
 ROOT = f"{DATA}/zarr.json"
 
@@ -104,7 +102,7 @@ class Store:
             told = dict(sorted(self.failures.items()))
             self._write(FAILURES, json.dumps(told, indent=1, ensure_ascii=False).encode())
         for name, array in (("outcome", self.outcome), ("done", self.done)):
-            for index, part in layout.blocks(self.plan.shape):
+            for index, part in layout.block_slices(self.plan.shape):
                 if index in self._dirty:
                     self._write_block(name, index, array[part])
         self._dirty.clear()
@@ -132,7 +130,7 @@ class Store:
         """Marks from disk; a damaged block marks nothing."""
         array = np.zeros(self.plan.shape, dtype)
         side = (layout.chunk_of(array.ndim),) * array.ndim
-        for index, part in layout.blocks(array.shape):
+        for index, part in layout.block_slices(array.shape):
             data = _read(self.data / name / layout.chunk_name(index))
             block = None if data is None else layout.decoded(data, dtype, side)
             if block is not None:

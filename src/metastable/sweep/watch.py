@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.progress import Lines
+from metastable.core.progress import ProgressLines
 from metastable.sweep.store import Store
-
-__all__ = ["Watch", "ascii_map"]
 
 SHADES = " ·░▒▓█"
 WIDEST, TALLEST = 72, 20  # characters of the map
@@ -27,7 +25,7 @@ class Watch:
     def __init__(self, store: Store, missing: int, enabled: bool | None = None):
         self.store, self.missing = store, missing
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
-        self.lines = Lines("sweep") if enabled is None and not self.enabled else None
+        self.lines = ProgressLines("sweep") if enabled is None and not self.enabled else None
         self.started = self.drawn = time.perf_counter()
         self.live: Any = None
         self.progress: Any = None

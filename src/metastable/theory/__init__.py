@@ -20,8 +20,8 @@ _HOMES = {
     ),
     "configurations": (
         "Configuration cell24 cell600 clebsch configuration_energy cross_polytope cube "
-        "design_strength e7_points e8_roots energy_lower_bound icosahedron polygon "
-        "scaled_energy scaled_energy_lower_bound schlafli sharp_configuration simplex"
+        "design_strength e7_points e8_roots energy_lower_bound icosahedron regular_polygon "
+        "scaled_energy scaled_energy_lower_bound schlafli sharp_configuration regular_simplex"
     ),
     "context": "critical_scaling layer_correlation",
     "counts": (
@@ -31,7 +31,7 @@ _HOMES = {
     "discretization": "euler_error_bound velocity_bound velocity_lipschitz",
     "equiangular": (
         "ConcentrationBound concentration_bound equiangular_cosine equiangular_rate "
-        "log_phase_curve phase_curve"
+        "log_phase_curve log_time_integral phase_curve"
     ),
     "fits": "MatrixFit fit_matrix fit_scale kolmogorov_distance outliers",
     "gaussian": (
@@ -41,8 +41,8 @@ _HOMES = {
     "grenier": "Expansion expand",
     "hemisphere": "log_wendel_probability wendel_exact wendel_probability",
     "interaction": (
-        "Interaction ZonalGrid attention laplacian zonal_grid zonal_harmonics zonal_potential "
-        "zonal_slopes"
+        "Interaction ZonalGrid attention_interaction laplacian zonal_grid zonal_harmonics "
+        "zonal_potential zonal_slopes"
     ),
     "limits": "LimitGeometry attention_rank_bound boolean_limit limit_geometry polytope_residual",
     "matrices": "FussCatalan Law MarchenkoPastur QuarterCircle Semicircle outlier_location",

@@ -25,15 +25,6 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import gammaln
 
-__all__ = [
-    "bessel_ratio",
-    "inverse_bessel_ratio",
-    "log_bessel",
-    "log_bessel_ratio",
-    "log_far_ratio",
-    "log_reduced_bessel",
-]
-
 # The first neglected term, q_12/t¹², is below 7e−19 for every μ²/t² in [0, 1] once t ≥ 64.
 _UNIFORM_FROM = 64
 _TERMS = 12

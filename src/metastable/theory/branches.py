@@ -16,7 +16,7 @@ from scipy.optimize import root_scalar
 
 from metastable.core import checks
 from metastable.theory.bessel import bessel_ratio
-from metastable.theory.interaction import Interaction, attention
+from metastable.theory.interaction import Interaction, attention_interaction
 from metastable.theory.stationary import (
     MOST_NODES,
     Stationary,
@@ -24,17 +24,6 @@ from metastable.theory.stationary import (
     fewest_nodes,
     is_thin,
 )
-
-__all__ = [
-    "Branch",
-    "Transition",
-    "branch_in_beta",
-    "branch_in_kappa",
-    "first_bend",
-    "phase_diagram",
-    "transition",
-    "unique_kappa",
-]
 
 # Lengths of steps, in units of √d, as y_1 is √d times the alignment; the longest grows with y.
 _FIRST, _LONGEST, _SHORTEST = 0.015, 0.04, 1e-8
@@ -112,7 +101,7 @@ def branch_in_kappa(
     >>> len(branch.turns), bool(branch.kappas.min() < branch.kappas[0])  # it bends back: β > β_*
     (1, True)
     """
-    interaction = attention(beta, dim, normalized=normalized)
+    interaction = attention_interaction(beta, dim, normalized=normalized)
     if not 1 <= mode <= interaction.degree or interaction.weights[mode] <= 0:
         raise ValueError(f"mode must be one that interacts, 1 to {interaction.degree}, got {mode}.")
     start = -math.log(interaction.weights[mode])
@@ -129,7 +118,7 @@ def branch_in_beta(
     times that β or its inverse.
     """
     checks.positive("kappa", kappa)
-    weight = lambda log_beta: attention(
+    weight = lambda log_beta: attention_interaction(
         math.exp(log_beta), dim, normalized=normalized, degree=1
     ).weights[1]
     excess = lambda log_beta: math.log(kappa * weight(log_beta))
@@ -142,8 +131,10 @@ def branch_in_beta(
         )
     start = float(root_scalar(excess, bracket=(low, high), xtol=1e-14).root)
     reach = math.log(until)
-    degree = attention(math.exp(start + reach), dim, normalized=normalized).degree
-    interaction = lambda beta: attention(beta, dim, normalized=normalized, degree=degree)
+    degree = attention_interaction(math.exp(start + reach), dim, normalized=normalized).degree
+    interaction = lambda beta: attention_interaction(
+        beta, dim, normalized=normalized, degree=degree
+    )
     curve = _Curve(lambda x: (math.exp(x), kappa, interaction(math.exp(x))))
     return _follow(curve, start, 1, 1, (start - reach, start + reach))
 

@@ -13,16 +13,6 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import betainc, exp1
 
-__all__ = [
-    "cap_measure",
-    "greedy_centres",
-    "log_persistence_time",
-    "parking_density",
-    "renyi_constant",
-    "separation",
-    "strong_centres",
-]
-
 
 def separation(beta: float, factor: float = 4.0) -> float:
     """Angle δ = cβ^{−1/2} below which tokens attract each other at order one.

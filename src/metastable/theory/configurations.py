@@ -17,27 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from metastable.theory.bessel import log_reduced_bessel
 
-__all__ = [
-    "Configuration",
-    "cell24",
-    "cell600",
-    "clebsch",
-    "configuration_energy",
-    "cross_polytope",
-    "cube",
-    "design_strength",
-    "e7_points",
-    "e8_roots",
-    "energy_lower_bound",
-    "icosahedron",
-    "polygon",
-    "scaled_energy",
-    "scaled_energy_lower_bound",
-    "schlafli",
-    "sharp_configuration",
-    "simplex",
-]
-
 Array = NDArray[np.float64]
 _GOLDEN = (1 + math.sqrt(5)) / 2
 
@@ -59,7 +38,7 @@ class Configuration:
     universal: bool
 
 
-def polygon(tokens: int) -> Configuration:
+def regular_polygon(tokens: int) -> Configuration:
     """Regular N-gon on the circle: an (N−1)-design. Source: [cohn2007universally, Table 1]."""
     if tokens < 2:
         raise ValueError(f"tokens must be at least 2, got {tokens}; a polygon needs vertices.")
@@ -70,7 +49,7 @@ def polygon(tokens: int) -> Configuration:
     return Configuration(f"{tokens}-gon", points, pairs, tokens - 1, True)
 
 
-def simplex(dim: int) -> Configuration:
+def regular_simplex(dim: int) -> Configuration:
     """d+1 points with all inner products −1/d. Source: [cohn2007universally, Table 1]."""
     _check_dim(dim)
     centred = np.eye(dim + 1) - 1 / (dim + 1)
@@ -184,9 +163,9 @@ def sharp_configuration(dim: int, tokens: int) -> Configuration | None:
     'icosahedron'
     """
     if dim == 2:
-        return polygon(tokens) if tokens >= 2 else None
+        return regular_polygon(tokens) if tokens >= 2 else None
     if tokens == dim + 1:
-        return simplex(dim)
+        return regular_simplex(dim)
     if tokens == 2 * dim:
         return cross_polytope(dim)
     others = {
@@ -206,7 +185,7 @@ def scaled_energy(configuration: Configuration, beta: ArrayLike) -> Array:
     Exact, from the inner products t_k and multiplicities m_k; never overflows. `beta` ≥ 0 has any
     shape.
 
-    >>> round(float(scaled_energy(polygon(7), 1e6)), 12) == round(1 / 7, 12)
+    >>> round(float(scaled_energy(regular_polygon(7), 1e6)), 12) == round(1 / 7, 12)
     True
     """
     b = np.asarray(beta, dtype=float)

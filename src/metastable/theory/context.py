@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["critical_scaling", "layer_correlation"]
-
 
 def critical_scaling(correlation: float) -> float:
     """Critical γ = 1/(1−ρ) in β_n = γ log n for tokens of common correlation ρ.

@@ -27,17 +27,6 @@ from metastable.theory.bessel import bessel_ratio
 from metastable.theory.spectrum import dominant_mode, exit_time, growth_rates
 from metastable.theory.waves import expected_maxima, maxima_variance
 
-__all__ = [
-    "CountDistribution",
-    "count_distribution",
-    "expected_count",
-    "fewest_tokens",
-    "predicted_angles",
-    "too_few",
-    "total_variation",
-]
-
-
 # Up to this β counts are sampled, above it they follow the law of many maxima. Sampling costs
 # 0.5 ms a start on the circle and 1.5 ms on S² at these β, and grows like β and β^{3/2}.
 SAMPLED = {2: 60.0, 3: 12.0}

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["euler_error_bound", "velocity_bound", "velocity_lipschitz"]
-
 
 def velocity_bound(
     beta: float,

@@ -14,15 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "ConcentrationBound",
-    "concentration_bound",
-    "equiangular_cosine",
-    "equiangular_rate",
-    "log_phase_curve",
-    "phase_curve",
-]
-
 Array = NDArray[np.float64]
 
 # dt/dy divided by e^{top}, as a function of the drop top − βn/(e^y+n−1) of the exponent.

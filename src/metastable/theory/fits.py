@@ -11,8 +11,6 @@ from scipy.optimize import minimize_scalar
 
 from metastable.theory.matrices import Law, MarchenkoPastur, Semicircle
 
-__all__ = ["MatrixFit", "fit_matrix", "fit_scale", "kolmogorov_distance", "outliers"]
-
 
 def kolmogorov_distance(values: np.ndarray, law: Law) -> float:
     """sup_x |F_n(x) − F(x)| of a sample from a law.

@@ -15,20 +15,6 @@ from scipy.special import gammaincinv, ndtr
 
 from metastable.core import checks
 
-__all__ = [
-    "SampleError",
-    "blow_up_time",
-    "collapsed_shape",
-    "covariance_at",
-    "effective_tokens",
-    "limit_covariance",
-    "limit_rank",
-    "logit_variance",
-    "longest_truncated_step",
-    "mean_at",
-    "sample_error",
-]
-
 FLAT = 1e-9  # eigenvalues of S below this share of the largest count as zero
 
 

@@ -17,8 +17,6 @@ from metastable.core import checks
 from metastable.geometry.harmonics import multiplicity, spherical_harmonics, values_on_circle
 from metastable.theory.interaction import Interaction, laplacian, zonal_grid
 
-__all__ = ["Expansion", "expand"]
-
 # Closer than this to a resonance (relative to λ), the division would only enlarge rounding noise.
 _RESONANT = 1e-8
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["log_wendel_probability", "wendel_exact", "wendel_probability"]
-
 # Above this many tokens the integers have thousands of digits and the logarithm takes over.
 _EXACT_UP_TO = 1000
 

@@ -19,17 +19,6 @@ from metastable.core import checks
 from metastable.geometry.harmonics import gegenbauer, multiplicity
 from metastable.theory.spectrum import gegenbauer_quadrature, growth_rates, potential_rates
 
-__all__ = [
-    "Interaction",
-    "ZonalGrid",
-    "attention",
-    "laplacian",
-    "zonal_grid",
-    "zonal_harmonics",
-    "zonal_potential",
-    "zonal_slopes",
-]
-
 # Degrees whose part in the potential is below this share of mode 1's are left out.
 _NEGLIGIBLE = 1e-18
 # Opposite a cluster the sum 1 + b p is of this order by rounding alone.
@@ -71,7 +60,7 @@ class Interaction:
         return np.log(self.normalizer(p)) / self.softmax if self.softmax else p
 
 
-def attention(
+def attention_interaction(
     beta: float, dim: int, *, normalized: bool = True, degree: int | None = None
 ) -> Interaction:
     """The interaction of SA, or of USA if not `normalized`, with Q = K = V = I.
@@ -79,7 +68,7 @@ def attention(
     USA: ŵ_ℓ = c_ℓ(β)/β, c_ℓ = Γ(d/2)(2/β)^ν I_{ℓ+ν}(β). SA: ŵ_ℓ = I_{ℓ+ν}(β)/(β I_ν(β)), b = β.
     Degrees go as far as they matter in double precision, or to `degree`.
 
-    >>> attention(0.0, 3).weights.round(6).tolist()  # both flows are linear in x at β = 0
+    >>> attention_interaction(0.0, 3).weights.round(6).tolist()  # both flows are linear in x at β = 0
     [0.0, 0.333333]
     """
     checks.nonnegative("beta", beta, "Repulsion is zonal_potential with -exp(beta s)/beta.")

@@ -11,14 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "LimitGeometry",
-    "attention_rank_bound",
-    "boolean_limit",
-    "limit_geometry",
-    "polytope_residual",
-]
-
 Array = NDArray[np.float64]
 
 

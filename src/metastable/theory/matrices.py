@@ -13,15 +13,6 @@ from typing import Self
 
 import numpy as np
 
-__all__ = [
-    "FussCatalan",
-    "Law",
-    "MarchenkoPastur",
-    "QuarterCircle",
-    "Semicircle",
-    "outlier_location",
-]
-
 
 @dataclass(frozen=True)
 class Law(ABC):

@@ -8,16 +8,6 @@ from dataclasses import dataclass
 
 from metastable.theory.bessel import log_reduced_bessel
 
-__all__ = [
-    "MetastabilityBounds",
-    "cross_alignment",
-    "merger_jump",
-    "metastability_bounds",
-    "plateau_level",
-    "separation_margin",
-    "smooth_density_rate",
-]
-
 
 @dataclass(frozen=True)
 class MetastabilityBounds:

@@ -14,14 +14,6 @@ import numpy as np
 from metastable.theory.bessel import inverse_bessel_ratio
 from metastable.theory.spectrum import dominant_mode, log_growth_rates
 
-__all__ = [
-    "critical_kappa",
-    "fastest_mode_with_noise",
-    "log_critical_kappa",
-    "transition_order",
-    "tricritical_beta",
-]
-
 
 def critical_kappa(beta: Any, dim: int, *, normalized: bool = True) -> np.ndarray:
     """κ_#, below which the uniform measure is linearly stable and above which it is not.

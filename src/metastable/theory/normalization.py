@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["SCHEMES", "ClusteringLaw", "clustering_law"]
-
 SCHEMES = ("post", "pre", "peri", "ngpt", "sqrt", "mix")
 
 # scheme: (kind, exponent), for 1 − γ ≍ e^{−at}, t^{−a} or e^{−a√t}

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from metastable.theory.equiangular import log_time_integral
 
-__all__ = ["closing_speed", "log_merge_time", "merge_time"]
-
 Array = NDArray[np.float64]
 
 

@@ -24,15 +24,6 @@ import numpy as np
 from metastable.theory.bessel import bessel_ratio
 from metastable.theory.spectrum import growth_rates
 
-__all__ = [
-    "balanced_strength",
-    "forced_growth",
-    "perturbed_rates",
-    "pinning_strength",
-    "rate_shift",
-    "tearing_strength",
-]
-
 
 def balanced_strength(beta: float, wells: int, *, normalized: bool = True) -> float:
     """ε_c = λ_m/m²: from here on the wells alone decide, and no density balances both.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["ClusterTheorem", "single_cluster_theorem"]
-
 # Smallest β for which one cluster is proved on the circle; below −2/3 it is false.
 _CIRCLE_BETA = -0.16
 

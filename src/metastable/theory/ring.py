@@ -16,8 +16,6 @@ import numpy as np
 
 from metastable.theory.spectrum import dominant_mode
 
-__all__ = ["internal_contraction", "log_plateau_lifetime", "plateau_lifetime", "ring_rates"]
-
 _MOST_MODES = 4096
 _MOST_NEIGHBOURS = 20_000
 

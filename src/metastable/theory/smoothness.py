@@ -5,13 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = [
-    "ChaosRate",
-    "mean_field_lipschitz",
-    "propagation_of_chaos",
-    "token_lipschitz",
-]
-
 
 def token_lipschitz(
     radius: float, beta: float, *, tokens: int, score_norm: float = 1.0, value_norm: float = 1.0

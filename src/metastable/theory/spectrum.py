@@ -24,21 +24,6 @@ from metastable.theory.bessel import (
     log_reduced_bessel,
 )
 
-__all__ = [
-    "FAR",
-    "dominant_mode",
-    "exit_time",
-    "gegenbauer_quadrature",
-    "growth_rates",
-    "log_exit_time",
-    "log_growth_rates",
-    "log_rates_at",
-    "max_rate",
-    "multihead_rates",
-    "potential_rates",
-    "switch_points",
-]
-
 # From this β on, rates of single degrees come from the uniform expansion, and ℓ* from its
 # derivative: a list of all degrees up to ℓ* ≈ √(2β) would be long, and neighbours in it would
 # differ by less than rounding.

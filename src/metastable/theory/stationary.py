@@ -24,16 +24,6 @@ from metastable.theory.interaction import (
     zonal_slopes,
 )
 
-__all__ = [
-    "MOST_NODES",
-    "Stationary",
-    "defect",
-    "fewest_nodes",
-    "is_thin",
-    "scale",
-    "stationary_density",
-]
-
 MOST_NODES = 1024
 _TAIL = 1e-11
 _SETTLED = 1e-13

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["expected_maxima", "maxima_variance"]
-
 
 def expected_maxima(power: Any, dim: int) -> float:
     """Mean number of maxima of a Gaussian function with power S_1..S_K in degrees 1..K.

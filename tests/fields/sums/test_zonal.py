@@ -8,7 +8,7 @@ import pytest
 
 from metastable.core.numerics import jnp
 from metastable.fields.sums.sphere import legendre_table
-from metastable.fields.sums.zonal import degree_for, pack, spectrum, unpack
+from metastable.fields.sums.zonal import degree_for, pack_harmonics, spectrum, unpack_harmonics
 from metastable.geometry.harmonics import gegenbauer
 
 
@@ -66,4 +66,4 @@ def test_legendre_table_obeys_the_addition_theorem():
 @pytest.mark.parametrize("channels", [1, 2, 5])
 def test_packing_is_undone(channels):
     x = np.random.default_rng(0).normal(size=(4, channels))
-    assert np.array_equal(unpack(pack(jnp.asarray(x)), channels), x)
+    assert np.array_equal(unpack_harmonics(pack_harmonics(jnp.asarray(x)), channels), x)

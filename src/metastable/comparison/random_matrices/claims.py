@@ -21,8 +21,6 @@ from metastable.core.verdict import (
 )
 from metastable.theory.gaussian import longest_truncated_step
 
-__all__ = ["judge_iterations", "judge_spectra", "judge_verification"]
-
 # Relative errors printed for one unstated draw of d = 300, d_k = 128, N = 20 000.
 PRINTED = {(300, 128, 20_000): (2.49e-2, 5.32e-2)}
 

@@ -14,8 +14,6 @@ from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.harmonic import features
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["CausalSum"]
-
 
 class CausalSum(Sum):
     """Σ_{j: s_j ≤ s_i} w_j e^{β⟨x_i,x_j⟩} v_j in d = 2 or 3, in O(n (block + K^{d−1})).

@@ -30,8 +30,6 @@ from metastable.fields.sums.sphere import SphereSum
 from metastable.fields.sums.zonal import MAX_DEGREE, degree_for
 from metastable.measures import Points
 
-__all__ = ["check_sum", "choose_sum"]
-
 _EXACTNESS = 1.3  # how much cheaper a sum must be than the dense one, which is exact to rounding
 _MOST_LOST = 40.0  # e^{−40} is below every tolerance a Gaussian sum can reach
 

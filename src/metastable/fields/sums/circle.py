@@ -11,8 +11,6 @@ from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["CircleSum"]
-
 
 class CircleSum(Sum):
     """Σ_j w_j e^{β cos(φ_i−θ_j)} v_j on the circle by its Fourier series, in O(n + K log K).
@@ -49,11 +47,11 @@ class CircleSum(Sum):
             theta = jnp.arctan2(kernel.right[:, 1], kernel.right[:, 0])
             phi = theta if kernel.own else jnp.arctan2(kernel.left[:, 1], kernel.left[:, 0])
             modes = jax_finufft.nufft1(
-                2 * self.degree + 1, zonal.pack(charges), theta, iflag=-1, eps=eps
+                2 * self.degree + 1, zonal.pack_harmonics(charges), theta, iflag=-1, eps=eps
             )
             coefficients = modes * jnp.concatenate([c[:0:-1], c])
             back = jax_finufft.nufft2(coefficients, phi, iflag=1, eps=eps)
-            return zonal.unpack(back, charges.shape[1])
+            return zonal.unpack_harmonics(back, charges.shape[1])
 
         # Half of the tolerance is for the series, an eighth for each transform, the rest spare.
         eps = max(self.tolerance / 8, 1e-14 if values.dtype == jnp.float64 else 1e-6)

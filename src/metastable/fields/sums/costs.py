@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["causal_cost", "dense_cost", "gaussian_cost", "harmonic_cost", "nufft_cost"]
-
 
 def dense_cost(tokens: int, axes: int, zonal: bool = True) -> float:
     """The zonal kernel needs each pair once, and no running maximum."""

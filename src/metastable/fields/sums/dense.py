@@ -13,8 +13,6 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["Dense", "blocks"]
-
 
 class Dense(Sum):
     """All pairs, in log domain, `block` × `block` at a time.

@@ -14,8 +14,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["fused_sums", "register_sums", "tiled_sums"]
-
 _LOG2E = math.log2(math.e)
 
 

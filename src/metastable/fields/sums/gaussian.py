@@ -14,8 +14,6 @@ from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["GaussianSum"]
-
 
 class GaussianSum(Sum):
     """Σ_j k_ij v_j for log k_ij = β⟨Qx_i,Ky_j⟩ + row_i + column_j with at most three axes.
@@ -80,10 +78,10 @@ class GaussianSum(Sum):
         line = math.sqrt(2 * math.pi) / self.period * np.exp(-(k**2) / 2)
         spectrum = jnp.asarray(_outer(line, axes), dtype)
         modes = jax_finufft.nufft1(
-            (self.modes,) * axes, zonal.pack(charges), *(scale * v).T, iflag=-1, eps=eps
+            (self.modes,) * axes, zonal.pack_harmonics(charges), *(scale * v).T, iflag=-1, eps=eps
         )
         back = jax_finufft.nufft2(modes * spectrum, *(scale * u).T, iflag=1, eps=eps)
-        total = zonal.unpack(back, charges.shape[1])
+        total = zonal.unpack_harmonics(back, charges.shape[1])
 
         inside = jnp.maximum(jnp.max(jnp.abs(u)), jnp.max(jnp.abs(v))) <= self.radius
         seen = total[:, :1] > self.tolerance * jnp.sum(charge)

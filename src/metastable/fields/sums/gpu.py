@@ -10,8 +10,6 @@ from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.fused import fused_sums
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["FusedSum"]
-
 
 class FusedSum(Sum):
     """All pairs in one GPU kernel in float32: ten times the speed of a general attention kernel.

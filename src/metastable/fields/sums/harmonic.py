@@ -16,8 +16,6 @@ from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.fields.sums.sphere import legendre_table, turned
 
-__all__ = ["HarmonicSum", "features"]
-
 
 class HarmonicSum(Sum):
     """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j in d = 2 or 3 by the kernel's harmonics, O(n K^{d−1}).

@@ -7,8 +7,6 @@ from abc import abstractmethod
 import equinox as eqx
 from jaxtyping import Array, Float
 
-__all__ = ["Bias", "Kernel", "Sum"]
-
 
 class Bias(eqx.Module):
     """A logit that depends on the positions of a pair of tokens only (mask, decay, window)."""

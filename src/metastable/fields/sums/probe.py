@@ -11,8 +11,6 @@ from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields.sums.kernel import Kernel, Sum
 from metastable.measures import Points
 
-__all__ = ["kernels_of", "kernels_of_basis", "own_places"]
-
 
 def kernels_of(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
     """The kernels a field asks for at its own tokens, and whether it depends on time.

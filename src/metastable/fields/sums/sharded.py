@@ -12,8 +12,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["ShardedSum"]
-
 
 class ShardedSum(Sum):
     """A sum over tokens that are spread over a ring of p devices.

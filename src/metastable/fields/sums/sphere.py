@@ -13,8 +13,6 @@ from metastable.core.numerics import jnp
 from metastable.fields.sums import zonal
 from metastable.fields.sums.kernel import Kernel, Sum
 
-__all__ = ["SphereSum", "legendre_table", "turned"]
-
 
 class SphereSum(Sum):
     """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j on S² by spherical harmonics, in O(n + K³).
@@ -51,9 +49,11 @@ class SphereSum(Sum):
             right = _angles(kernel.right)
             left = right if kernel.own else _angles(kernel.left)
             size = 2 * self.degree + 1
-            modes = jax_finufft.nufft1((size, size), zonal.pack(charges), *right, iflag=-1, eps=eps)
+            modes = jax_finufft.nufft1(
+                (size, size), zonal.pack_harmonics(charges), *right, iflag=-1, eps=eps
+            )
             back = jax_finufft.nufft2(self._filter(modes, c), *left, iflag=1, eps=eps)
-            return zonal.unpack(back, charges.shape[1])
+            return zonal.unpack_harmonics(back, charges.shape[1])
 
         eps = max(self.tolerance / 8, 1e-14 if values.dtype == jnp.float64 else 1e-6)
         return zonal.attend(

@@ -21,8 +21,6 @@ from metastable.core.numerics import jnp
 from metastable.fields.sums.kernel import Kernel
 from metastable.geometry.harmonics import multiplicity
 
-__all__ = ["MAX_DEGREE", "attend", "check", "degree_for", "pack", "spectrum", "unpack"]
-
 # By dimension: the quadrature of the circle grows with the square of the degree, to 134 MB here,
 # the Legendre tables of the sphere with its cube, to 33 MB.
 MAX_DEGREE = {2: 2048, 3: 160}
@@ -134,12 +132,12 @@ def attend(
     return kernel.beta.astype(dtype) + jnp.log(seen[:, 0]), total[:, 1:] / seen
 
 
-def pack(channels: Float[Array, "n c"]) -> Complex[Array, "h n"]:
+def pack_harmonics(channels: Float[Array, "n c"]) -> Complex[Array, "h n"]:
     """Two real channels as one complex one: a real kernel acts on both without mixing them."""
     even = jnp.pad(channels, ((0, 0), (0, channels.shape[1] % 2)))
     return (even[:, ::2] + 1j * even[:, 1::2]).T
 
 
-def unpack(packed: Complex[Array, "h m"], count: int) -> Float[Array, "m c"]:
+def unpack_harmonics(packed: Complex[Array, "h m"], count: int) -> Float[Array, "m c"]:
     both = jnp.stack([packed.real, packed.imag], axis=1)  # (h, 2, m)
     return both.reshape(-1, packed.shape[1])[:count].T

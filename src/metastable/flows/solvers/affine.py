@@ -12,8 +12,6 @@ from metastable.fields import L2Attention, MultiHead, Schedule, SelfAttention, S
 from metastable.fields.attention import act
 from metastable.fields.field import Field, Superposition
 
-__all__ = ["Affine", "affine_velocity"]
-
 
 class Affine(NamedTuple):
     """The map x ↦ c + Bx: `offset` c (d,) and `linear` B (d, d)."""

@@ -28,8 +28,6 @@ from metastable.flows.steppers import Adaptive
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
 
-__all__ = ["Motion", "Pace", "State", "advance"]
-
 BLOCK = 2**20  # numbers held at once by a sum over pairs
 ROUNDING = 1e-14  # what is left of terms that cancel
 LONG = 18.0  # log of a wait, in times of collapse, beside which a collapse takes no time

@@ -19,8 +19,6 @@ from metastable.geometry.sphere import retract
 from metastable.measures import Points
 from metastable.measures.density import Density
 
-__all__ = ["density_velocity", "push"]
-
 
 def density_velocity(density: Density, field: Field, at: Any) -> Float[Array, "m d"]:
     """The velocity v[μ] − ∇ log μ/κ that carries a density, at unit vectors (m, d).

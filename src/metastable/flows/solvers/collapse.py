@@ -9,8 +9,6 @@ from scipy.spatial import KDTree
 
 from metastable.flows.mergers import Ledger
 
-__all__ = ["find_collapsed", "merge_collapsed"]
-
 CROWD = 512  # beyond this many tokens, boxes come before pairs
 
 

@@ -22,8 +22,6 @@ from metastable.flows.steppers import Adaptive, Fixed, Resolution
 from metastable.measures.density import Density
 from metastable.measures.spectral import basis_for
 
-__all__ = ["DensityFlow"]
-
 
 class DensityFlow(Solver):
     """A density under a field: ∂_t μ + div(μ v[μ]) = (1/κ)Δμ.

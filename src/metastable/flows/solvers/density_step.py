@@ -14,8 +14,6 @@ from metastable.flows.solvers.mean_field import MeanField
 from metastable.flows.steppers import Adaptive, Fixed
 from metastable.measures.spectral import Basis
 
-__all__ = ["Part", "solve", "tail_grows"]
-
 
 class Part(NamedTuple):
     """What one compiled call gives back."""

@@ -16,8 +16,6 @@ from metastable.flows.solvers.steps import check_steps
 from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
 
-__all__ = ["Diffusive"]
-
 
 class Diffusive(Job):
     """Motion with noise: half a Brownian step, a midpoint drift step, half a Brownian step.

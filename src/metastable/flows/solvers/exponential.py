@@ -11,8 +11,6 @@ from jaxtyping import Array
 
 from metastable.core.numerics import jax, jnp
 
-__all__ = ["Courant", "Exponential", "imaginary_reach"]
-
 
 class Exponential(diffrax.AbstractSolver):
     """An explicit Runge–Kutta pair for ẏ = Λy + N(y), Λ diagonal, in the variable e^{−Λt}y.

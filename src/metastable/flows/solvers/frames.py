@@ -11,8 +11,6 @@ from metastable.core import checks
 from metastable.core.numerics import jnp
 from metastable.measures import Points
 
-__all__ = ["Frame", "KeptFrames", "frame_times"]
-
 
 class Frame(NamedTuple):
     """A measure at one time; `names` are those of `Mergers` where tokens merge, else None."""

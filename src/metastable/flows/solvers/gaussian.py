@@ -22,8 +22,6 @@ from metastable.flows.steppers import Adaptive, Fixed
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Gaussian
 
-__all__ = ["GaussianFlow"]
-
 LOOKS = 24  # how many times Python looks up from the compiled solve of a run
 # A covariance that will double within this share of the time elapsed has reached its pole: what
 # is left of the way is known to the square of this number.

@@ -18,8 +18,6 @@ from metastable.flows.solvers.token_layers import kept_layers
 from metastable.flows.steppers import Layers
 from metastable.measures import Gaussian
 
-__all__ = ["GaussianLayers", "layer_map"]
-
 
 def layer_map(
     mean: Array, factor: Array, field: Field, step: Any = 1.0, t: Any = 0.0, residual: bool = True

@@ -17,8 +17,6 @@ from metastable.flows.solvers.frames import Frame, KeptFrames
 from metastable.flows.solvers.solver import Choices, Solver
 from metastable.measures import Points
 
-__all__ = ["SpaceHardmax"]
-
 TERMS = 24  # of the series for a leap of at most 1: 1/24! is below rounding
 NOW = 1e-13  # a change of argmax nearer than this has come
 LOOKS = 100_000  # the most in one run

@@ -15,8 +15,6 @@ from metastable.flows.solvers.frames import Frame, KeptFrames
 from metastable.flows.solvers.solver import Choices, Solver
 from metastable.measures import Points
 
-__all__ = ["SphereHardmax"]
-
 
 class SphereHardmax(Solver):
     """The list of mergers of attention on the sphere at β = ∞; see `Hardmax`."""

@@ -35,10 +35,8 @@ from metastable.measures.spectral.kernels import (
     potential_kernel,
 )
 
-__all__ = ["Head", "MeanField", "mean_field"]
 
-
-class Head(eqx.Module):
+class MeanFieldHead(eqx.Module):
     """One softmax head: v = scale · ∇u/(1 + βu), u = kernel∗h."""
 
     scale: Float[Array, ""]
@@ -51,7 +49,7 @@ class MeanField(eqx.Module):
 
     basis: Basis
     linear: Float[Array, " degree+1"]  # ŵ_ℓ of all forces that are linear in the measure
-    heads: tuple[Head, ...]
+    heads: tuple[MeanFieldHead, ...]
     diffusion: Float[Array, ""]  # 1/κ
 
     @property
@@ -116,7 +114,9 @@ def mean_field(field: Field, basis: Basis) -> MeanField:
             kernel = attention_kernel(beta, dim, degree)
             scale = scale * _number(part.value)
             if part.normalized:
-                heads.append(Head(*(jnp.asarray(a, jnp.float64) for a in (scale, beta, kernel))))
+                heads.append(
+                    MeanFieldHead(*(jnp.asarray(a, jnp.float64) for a in (scale, beta, kernel)))
+                )
                 continue
             log_mean = log_mean_exponential(beta, dim)
             if log_mean > 690:

@@ -23,8 +23,6 @@ from metastable.flows.solvers.steps import evaluations_per_step
 from metastable.flows.steppers import Adaptive, Merging
 from metastable.measures import Points
 
-__all__ = ["MergingFlow"]
-
 FEW = 512  # so few tokens are summed pair by pair
 SMALLEST = 32  # up to so many share one compilation
 FLOOR = 1e-7  # typical speed below which only the sum over pairs has digits left

@@ -19,8 +19,6 @@ from metastable.flows.solvers.solver import Solver
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
 
-__all__ = ["Job", "Segment", "TokenFlow", "count_whole"]
-
 LOOKS = 24  # how many times, at least, Python looks up from the compiled solve of a run
 
 

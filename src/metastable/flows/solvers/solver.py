@@ -15,8 +15,6 @@ from metastable.flows.mergers import Mergers
 from metastable.flows.solvers.frames import Frame
 from metastable.flows.trajectory import Trajectory
 
-__all__ = ["Choices", "Solver"]
-
 
 class Choices(NamedTuple):
     """What `flow` and `drive` are told beside measure, field and horizon."""

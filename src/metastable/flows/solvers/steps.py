@@ -9,8 +9,6 @@ import diffrax
 from metastable.core.numerics import is_traced, jnp
 from metastable.geometry.sphere import retract
 
-__all__ = ["Retracted", "check_steps", "evaluations_per_step"]
-
 
 class Retracted(diffrax.AbstractWrappedSolver):
     """A solver that returns to the sphere after every step, and remembers how far it had left.

@@ -23,8 +23,6 @@ from metastable.flows.trajectory import Trajectory
 from metastable.geometry.sphere import retract
 from metastable.measures import Points
 
-__all__ = ["TokenLayers", "kept_layers"]
-
 
 def kept_layers(depth: int, frames: Any, size: float, what: str) -> int:
     """The stride from one kept layer to the next; at most `frames` are kept, of `size` numbers."""

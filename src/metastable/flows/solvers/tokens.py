@@ -22,8 +22,6 @@ from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.geometry.sphere import retract
 from metastable.measures import Points
 
-__all__ = ["Deterministic", "token_flow"]
-
 
 def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> TokenFlow:
     """Tokens under a field: ẋ_i = v[μ(t)](x_i, t), or the SDE when the field holds `Noise`.

@@ -7,8 +7,6 @@ import equinox as eqx
 
 from metastable.core import checks
 
-__all__ = ["Adaptive"]
-
 
 class Adaptive(eqx.Module):
     """Steps of an explicit Runge–Kutta pair, as long as the local error stays below tolerance.
@@ -17,8 +15,8 @@ class Adaptive(eqx.Module):
     order-8 default needs the fewest evaluations from about 1e−6 downwards.
     """
 
-    rtol: float = eqx.field(static=True, converter=checks.plain, default=1e-9)
-    atol: float = eqx.field(static=True, converter=checks.plain, default=1e-9)
+    rtol: float = eqx.field(static=True, converter=checks.plain_number, default=1e-9)
+    atol: float = eqx.field(static=True, converter=checks.plain_number, default=1e-9)
     solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Dopri8)
     max_steps: int = eqx.field(static=True, default=100_000)
 

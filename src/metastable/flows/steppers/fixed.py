@@ -7,13 +7,11 @@ import equinox as eqx
 
 from metastable.core import checks
 
-__all__ = ["Fixed"]
-
 
 class Fixed(eqx.Module):
     """Equal steps of length `step`; `diffrax.Euler()` gives the scheme of the paper scripts."""
 
-    step: float = eqx.field(static=True, converter=checks.plain)
+    step: float = eqx.field(static=True, converter=checks.plain_number)
     solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Tsit5)
     max_steps: int = eqx.field(static=True, default=10_000_000)
 

@@ -11,8 +11,6 @@ from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
-__all__ = ["Geodesic"]
-
 _SHORTEST = 1e-307  # of a step; times divided by a shorter one overflow
 
 
@@ -25,7 +23,7 @@ class Geodesic(eqx.Module):
     need more than `max_steps` is refused.
     """
 
-    step: float | None = eqx.field(static=True, converter=checks.plain, default=None)
+    step: float | None = eqx.field(static=True, converter=checks.plain_number, default=None)
     max_steps: int = eqx.field(static=True, default=100_000_000)
 
     def __check_init__(self) -> None:

@@ -6,8 +6,6 @@ import equinox as eqx
 
 from metastable.core import checks
 
-__all__ = ["Hardmax"]
-
 
 class Hardmax(eqx.Module):
     """The limit β → ∞ of a field, from event to event; the field's own β plays no role.
@@ -37,7 +35,7 @@ class Hardmax(eqx.Module):
     [0.0, 0.2, 1.316228]
     """
 
-    radius: float = eqx.field(static=True, converter=checks.plain, default=1e-6)
+    radius: float = eqx.field(static=True, converter=checks.plain_number, default=1e-6)
 
     def __check_init__(self) -> None:
         checks.positive("radius", self.radius)

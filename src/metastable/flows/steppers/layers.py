@@ -6,8 +6,6 @@ import equinox as eqx
 
 from metastable.core import checks
 
-__all__ = ["Layers"]
-
 DEEPEST = 100_000_000
 
 
@@ -25,7 +23,7 @@ class Layers(eqx.Module):
       run then ends with the outcome "indefinite", which gives the layer and the eigenvalue.
     """
 
-    step: float = eqx.field(static=True, converter=checks.plain, default=1.0)
+    step: float = eqx.field(static=True, converter=checks.plain_number, default=1.0)
     residual: bool = eqx.field(static=True, default=True)
     truncated: bool = eqx.field(static=True, default=False)
 

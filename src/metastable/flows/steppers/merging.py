@@ -7,8 +7,6 @@ import equinox as eqx
 from metastable.core import checks
 from metastable.flows.steppers.adaptive import Adaptive
 
-__all__ = ["Merging"]
-
 
 class Merging(eqx.Module):
     """Tokens within `radius` (radians) that approach each other become one, at their mean.
@@ -49,7 +47,7 @@ class Merging(eqx.Module):
     (1, Mergers(49, from 50 tokens to 1))
     """
 
-    radius: float | None = eqx.field(static=True, converter=checks.plain, default=None)
+    radius: float | None = eqx.field(static=True, converter=checks.plain_number, default=None)
     stepper: Adaptive = eqx.field(default_factory=Adaptive)
 
     def __check_init__(self) -> None:

@@ -9,8 +9,6 @@ from metastable.flows.steppers.adaptive import Adaptive
 from metastable.flows.steppers.fixed import Fixed
 from metastable.measures.density import MOST, MOST_ZONAL, Density
 
-__all__ = ["Resolution"]
-
 
 class Resolution(eqx.Module):
     """How many harmonics a density is followed with.
@@ -28,7 +26,7 @@ class Resolution(eqx.Module):
 
     least: int = eqx.field(static=True, default=32)
     most: int | None = eqx.field(static=True, default=None)
-    tail: float = eqx.field(static=True, converter=checks.plain, default=1e-11)
+    tail: float = eqx.field(static=True, converter=checks.plain_number, default=1e-11)
     handover: int | None = eqx.field(static=True, default=None)
     stepper: Adaptive | Fixed | None = None
 

@@ -16,7 +16,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.fields import FeedForward, Field, SelfAttention
-from metastable.flows.ensemble import Tokens, flow_ensemble
+from metastable.flows.ensemble import TokenForm, flow_ensemble
 from metastable.learn.curves import Chart, Curves, make_answer
 from metastable.learn.spec import FeedForwardMap
 from metastable.measures import Points
@@ -92,7 +92,7 @@ def map_feedforward(
     counts, aligned, order = (np.full(shape, np.nan) for _ in range(3))
     alone = np.full(len(hot), np.nan)
     keys = jax.random.split(jax.random.key(checks.seed(seed)), starts)
-    start = Tokens(SelfAttention(1.0), rate=1.0).start(keys, tokens, 2)
+    start = TokenForm(SelfAttention(1.0), rate=1.0).start(keys, tokens, 2)
     # One rate for the whole map, or every cell would be compiled anew.
     rate = float(2 ** np.ceil(np.log2(1 + 1.5 * wells**2 * strong.max())))
     done = True
@@ -184,7 +184,7 @@ def learn_feedforward(
 
 
 def _ends(field: Field, start: Any, horizon: float, rate: float) -> np.ndarray:
-    return np.asarray(flow_ensemble(Tokens(field, rate=rate), start, horizon, 2, _places)[-1])
+    return np.asarray(flow_ensemble(TokenForm(field, rate=rate), start, horizon, 2, _places)[-1])
 
 
 def _places(form: Any, y: Any) -> Any:

@@ -11,8 +11,6 @@ from jaxtyping import Array
 
 from metastable.core.numerics import jnp
 
-__all__ = ["BLOCK", "Basis"]
-
 BLOCK = 1024  # places evaluated at once
 
 

@@ -12,8 +12,6 @@ from metastable.core.numerics import jax, jnp
 from metastable.geometry.harmonics import fourier_coefficients
 from metastable.measures.spectral.basis import BLOCK, Basis
 
-__all__ = ["CircleBasis"]
-
 
 class CircleBasis(Basis):
     """Complex f̂_0..f̂_K, f(θ) = Σ_{|k|≤K} f̂_k e^{ikθ}, f̂_{−k} = conj f̂_k; more than 3K nodes."""

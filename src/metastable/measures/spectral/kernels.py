@@ -17,8 +17,6 @@ from scipy.special import logsumexp
 from metastable.core.numerics import jax, jnp
 from metastable.measures.spectral.zonal import gauss, polynomials
 
-__all__ = ["attention_kernel", "exponential_kernel", "log_mean_exponential", "potential_kernel"]
-
 MOST_NODES = 2000  # a quadrature of more costs seconds
 
 

@@ -16,8 +16,6 @@ from metastable.measures.spectral.basis import Basis
 from metastable.measures.spectral.sphere import SphereBasis
 from metastable.measures.spectral.zonal import polynomials, slopes
 
-__all__ = ["angles", "heights", "places"]
-
 ROUNDS = 60  # Newton needs about five; bisection alone would need fifty
 BLOCK = 2**22  # numbers held at once
 

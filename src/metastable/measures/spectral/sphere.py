@@ -13,8 +13,6 @@ from metastable.geometry.harmonics import harmonic_coefficients, spherical_harmo
 from metastable.measures.spectral.basis import BLOCK, Basis
 from metastable.measures.spectral.zonal import gauss
 
-__all__ = ["SphereBasis"]
-
 
 class SphereBasis(Basis):
     """Real f̂_{ℓm} at ℓ² + ℓ + m, in the convention of `metastable.geometry.harmonics`.

@@ -14,8 +14,6 @@ from scipy.linalg import eigh_tridiagonal
 from metastable.core.numerics import jax, jnp
 from metastable.measures.spectral.basis import BLOCK, Basis
 
-__all__ = ["ZonalBasis", "gauss", "polynomials", "slopes"]
-
 
 class ZonalBasis(Basis):
     """q_ℓ(s) = √N_ℓ P_ℓ(s), N_ℓ the multiplicity of the degree, at Gauss–Gegenbauer nodes.

@@ -25,23 +25,6 @@ from metastable.observe.similarity import effective_rank, similarity
 from metastable.observe.summary import attention_of, energy_form, energy_series
 from metastable.report.figures.tracks import beta_of, choose_frames, follow, partition
 
-__all__ = [
-    "check_on_sphere",
-    "clock_sentence",
-    "cluster_of_each",
-    "plot_angles",
-    "plot_clusters",
-    "plot_energy",
-    "plot_hulls",
-    "plot_line",
-    "plot_rank",
-    "plot_similarity",
-    "plot_strip",
-    "snapshot",
-    "unwrap",
-    "view_of",
-]
-
 COLORED = 8  # groups that have a color of their own
 MOST_LINES = 500  # past this the lines cover each other
 MOST_TOKENS = 1500  # pairs grow with the square; a histogram needs no more
