@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Alphabet", "Bytes", "Characters", "Tokens"]
-
 
 class Alphabet(ABC):
     """`opening` is the id before a text; it also fills up short rows, and is no text itself."""

@@ -50,18 +50,6 @@ from metastable.models.own.training import Recipe
 if TYPE_CHECKING:
     from metastable.audit.verdict import Verdict
 
-__all__ = [
-    "Case",
-    "build_generators",
-    "fit",
-    "prepare",
-    "prepare_audit",
-    "read_facts",
-    "read_unreported",
-    "run_audit",
-    "shuffled",
-]
-
 ITEMS = "items.csv"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads

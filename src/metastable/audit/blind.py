@@ -21,8 +21,6 @@ from metastable.audit.statistics import Interval
 from metastable.core import checks
 from metastable.core.progress import Bar
 
-__all__ = ["Blind", "blind_features", "fit_logistic", "separate_blindly"]
-
 LONGEST = 3  # characters of an n-gram
 MOST = 4000  # n-grams kept, by how many documents hold them
 DIRECTIONS = 400  # of the features, so that cost stays bounded for thousands of documents

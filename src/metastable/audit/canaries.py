@@ -23,8 +23,6 @@ from metastable.audit.corpus import Corpus
 from metastable.core import checks
 from metastable.core.progress import Bar
 
-__all__ = ["Traps", "exposure", "insert_traps", "make_traps", "rank_p", "write_trapped"]
-
 ORDER = 2  # characters that the next one depends on: pronounceable, and found nowhere
 MOST = 10**8  # characters of all traps together: minutes of drawing, and below a gigabyte
 

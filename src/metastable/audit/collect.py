@@ -29,8 +29,6 @@ from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.core.progress import Bar
 
-__all__ = ["COLUMNS", "collect", "read_rows", "write_rows"]
-
 COLUMNS: Sequence[str] = (
     "item document group generator budget bits prompt output target exact hamming edit common_run "
     "squared_error nll min_k min_k_pp zlib_ratio reference_ratio extract_p compression"

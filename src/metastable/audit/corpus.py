@@ -21,20 +21,6 @@ import numpy as np
 
 from metastable.core import checks
 
-__all__ = [
-    "PIXELS",
-    "Corpus",
-    "Document",
-    "digits",
-    "images",
-    "pixels",
-    "read_corpus",
-    "read_csv",
-    "read_jsonl",
-    "read_texts",
-    "sotu",
-]
-
 PIXELS = "0123456789abcdefghijklmnopqrstuvwxyz"
 DIGIT_LEVELS = 17  # scikit-learn's 8×8 digits hold 0 … 16
 

@@ -23,8 +23,6 @@ from metastable.audit.statistics import (
     permutation_p,
 )
 
-__all__ = ["Finding", "Question", "decisive", "examine", "questions", "rank_items"]
-
 Row = Mapping[str, Any]
 
 # One score of each kind of row is asked about: hits, edits and runs say the same again, and every

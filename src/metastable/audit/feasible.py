@@ -11,8 +11,6 @@ from metastable.audit.spec import AuditConfig
 from metastable.audit.split import Item
 from metastable.core import checks
 
-__all__ = ["refuse_unfit"]
-
 
 def refuse_unfit(
     config: AuditConfig,

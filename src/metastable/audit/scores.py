@@ -13,22 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "EVIDENCE",
-    "common_run",
-    "compression",
-    "edit",
-    "exact",
-    "extractability",
-    "hamming",
-    "min_k",
-    "min_k_pp",
-    "nll",
-    "reference_ratio",
-    "squared_error",
-    "zlib_ratio",
-]
-
 Ids = Sequence[int] | NDArray[np.integer]
 
 EVIDENCE = {

@@ -10,8 +10,6 @@ from pydantic import Field, model_validator
 from metastable.audit.statistics import relabellings
 from metastable.core.spec import Model, Spec
 
-__all__ = ["AuditConfig", "GeneratorSpec", "ModelSpec", "Source", "SplitSpec"]
-
 # Limits lie far above any use; what fits this machine's memory is asked when items are known.
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**6, strict=True)]

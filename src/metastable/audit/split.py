@@ -17,8 +17,6 @@ import numpy as np
 from metastable.audit.corpus import Corpus, Document
 from metastable.core import checks
 
-__all__ = ["Item", "Split", "Window", "deal", "ngrams"]
-
 Window = tuple[str, str]
 Drawn = tuple[Document, list[tuple[int, str, str]]]
 

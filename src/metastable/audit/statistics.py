@@ -17,19 +17,6 @@ from scipy import stats
 
 from metastable.core import checks
 
-__all__ = [
-    "Interval",
-    "adjust_holm",
-    "auc",
-    "effect",
-    "item_q_values",
-    "permutation_p",
-    "proportion",
-    "relabellings",
-    "roc",
-    "tpr_at_fpr",
-]
-
 
 @dataclass(frozen=True)
 class Interval:

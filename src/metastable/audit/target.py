@@ -25,17 +25,6 @@ from metastable.models.own.tasks import Batch
 from metastable.models.own.training import Fit, Recipe, train
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 
-__all__ = [
-    "SIZES",
-    "Fitted",
-    "Target",
-    "build_model",
-    "open_folder",
-    "refuse_folder",
-    "torch_device",
-    "train_target",
-]
-
 Family = Literal["transformer", "rnn", "lstm", "gru"]
 
 # Width and layers; parameters with an alphabet of 90: 64 k, 353 k, 1.2 M.

@@ -16,21 +16,6 @@ from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
 from metastable.core import checks
 from metastable.core.progress import Bar
 
-__all__ = [
-    "NULLS",
-    "Condition",
-    "calibration",
-    "check_blind",
-    "check_calibration",
-    "check_nulls",
-    "check_size",
-    "in_words",
-    "main_p",
-    "null_p",
-    "permuted_p",
-    "resplit",
-]
-
 # Nulls that need models or items of their own; the label permutation is made from the rows.
 NULLS = ("overlap_zero", "random_weights", "shuffled_targets")
 WORDS = {

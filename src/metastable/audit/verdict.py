@@ -29,8 +29,6 @@ from metastable.audit.validity import (
     resplit,
 )
 
-__all__ = ["Verdict", "judge"]
-
 DRAWS = 9999
 
 

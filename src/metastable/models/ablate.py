@@ -19,18 +19,6 @@ from metastable.core import checks
 from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.network import Network
 
-__all__ = [
-    "Ablation",
-    "AttentionOnly",
-    "FeedForwardOnly",
-    "IdentityValue",
-    "OneHead",
-    "Resampled",
-    "ScaledBeta",
-    "WithoutNorms",
-    "ablation",
-]
-
 
 @dataclass(frozen=True)
 class Ablation(ABC):

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-__all__ = ["ANATOMIES", "Anatomy", "anatomy_of", "layers_of", "part_at"]
-
 
 @dataclass(frozen=True)
 class Anatomy:

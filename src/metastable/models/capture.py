@@ -21,8 +21,6 @@ from metastable.models.network import Network
 from metastable.models.passes import Passage, pass_through
 from metastable.models.prompts import Prompt, read_prompt
 
-__all__ = ["attention_maps", "capture", "choices"]
-
 CENTRES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "raw": lambda x: x,
     "centred": lambda x: x - x.mean(axis=0),

@@ -11,8 +11,6 @@ from scipy.optimize import minimize_scalar
 from metastable.core import checks
 from metastable.theory.equiangular import equiangular_cosine
 
-__all__ = ["FittedClock", "fit_clock"]
-
 BETAS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 

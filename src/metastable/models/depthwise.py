@@ -22,8 +22,6 @@ from metastable.observe.kernel import kernel_modes
 from metastable.observe.phases import Plateau, plateaus
 from metastable.observe.similarity import effective_rank, residual, similarity
 
-__all__ = ["Depthwise", "choose_states", "count_changes", "depthwise", "energy_drops"]
-
 DELTAS = (0.1, 0.01, 0.001)
 BETAS = (1.0, 5.0)
 BINS = 100

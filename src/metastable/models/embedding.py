@@ -14,8 +14,6 @@ from metastable.models.folder import load
 from metastable.models.network import Network
 from metastable.models.smiles import SmilesTokenizer
 
-__all__ = ["ContextPull", "analogy", "context_pull"]
-
 
 def analogy(
     source: Any, plus: Sequence[str], minus: Sequence[str], count: int = 5

@@ -18,8 +18,6 @@ import torch
 from metastable.models.network import Network, wrap
 from metastable.models.smiles import SmilesTokenizer
 
-__all__ = ["load", "load_folder", "quiet"]
-
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 

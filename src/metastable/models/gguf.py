@@ -16,8 +16,6 @@ from metastable.models.folder import load_folder, quiet
 from metastable.models.network import Network
 from metastable.models.pretrained import sha256
 
-__all__ = ["cache_folder", "load_gguf"]
-
 
 def cache_folder() -> Path:
     """Where converted models go: $METASTABLE_CACHE, or `metastable/gguf` in the user's cache."""

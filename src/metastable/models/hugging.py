@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from metastable.models.folder import _complaint, _load_tokenizer, _read_config, quiet
 from metastable.models.own.language import LanguageModel
 
-__all__ = ["Hugging", "load_causal"]
-
 
 class Hugging(nn.Module, LanguageModel):
     """A causal model of transformers; its own positions are added to whatever vectors come."""

@@ -21,8 +21,6 @@ from metastable.models.representation import FirstToken, first_token
 from metastable.models.study import Study, study
 from metastable.models.weights import Head, fit_weights, head_matrices
 
-__all__ = ["Inspection", "inspect"]
-
 MOST_MAPPED = 256  # tokens of an attention map; layers · heads · n² numbers are kept
 ANALOGIES = ((("king", "woman"), ("man",)), (("brother", "woman"), ("man",)))
 BANKS = (

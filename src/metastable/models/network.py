@@ -13,8 +13,6 @@ from metastable.core import checks
 from metastable.models.anatomy import Anatomy, anatomy_of
 from metastable.models.own.transformer import DecoderOnly, EncoderDecoder
 
-__all__ = ["Network", "wrap"]
-
 
 @dataclass(frozen=True, eq=False)
 class Network:

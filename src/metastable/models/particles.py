@@ -30,8 +30,6 @@ from metastable.learn.training import Interrupted, file_in
 from metastable.models.capture import capture
 from metastable.models.folder import load
 
-__all__ = ["Explained", "best_linear", "capture_states", "explained", "learn_particles"]
-
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of the linear map, one of which the training prompts choose
 FAMILIES = {
     "mean of the tokens, V scalar": Family("scalar", beta=0.0),

@@ -16,8 +16,6 @@ from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.network import Network
 from metastable.models.own.transformer import Trace
 
-__all__ = ["Passage", "pass_through", "period_of"]
-
 
 @dataclass
 class Passage:

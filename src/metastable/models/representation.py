@@ -14,14 +14,6 @@ from metastable.measures import Points
 from metastable.observe.components import components
 from metastable.observe.similarity import effective_rank
 
-__all__ = [
-    "FirstToken",
-    "first_token",
-    "intrinsic_dimension",
-    "linear_cka",
-    "top_coordinate_share",
-]
-
 
 def linear_cka(one: Any, two: Any) -> float:
     """Linear centred kernel alignment of two sets of states of the same tokens.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["SmilesTokenizer"]
-
 # An atom in brackets, a two-letter halogen, an atom, a ring number, a bond, the arrow.
 TOKEN = re.compile(r"\[[^\]]+\]|Br|Cl|>>|%\d\d|[BCNOPSFIbcnops0-9()=#+\-./\\:~@?*$>]")
 

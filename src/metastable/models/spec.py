@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from metastable.core.spec import Count, Positive, Seed, Spec, fingerprint
 
-__all__ = ["Inspect", "inspect_spec", "read_texts"]
-
 
 class Inspect(Spec):
     """How the tokens of a text move through the layers of a transformer.

@@ -16,8 +16,6 @@ from metastable.models.depthwise import Depthwise, choose_states, depthwise
 from metastable.models.folder import load
 from metastable.models.prompts import Prompt, read_prompt
 
-__all__ = ["ARMS", "Spread", "Study", "study", "thin"]
-
 ARMS = ("trained", "untrained", "shuffled")
 MOST = 65  # states of each run that are looked at, evenly spread in log depth
 

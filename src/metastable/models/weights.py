@@ -14,8 +14,6 @@ from metastable.models.folder import load
 from metastable.theory.fits import MatrixFit, fit_matrix
 from metastable.theory.limits import LimitGeometry, limit_geometry
 
-__all__ = ["Head", "fit_weights", "head_matrices"]
-
 
 @dataclass(frozen=True, eq=False)
 class Head:

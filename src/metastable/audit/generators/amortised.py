@@ -22,8 +22,6 @@ from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.models.own.language import seeded
 
-__all__ = ["Amortised"]
-
 
 class _Basic(nn.Module):
     """The item's vectors, one after the other, through one hidden layer."""

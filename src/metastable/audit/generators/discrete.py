@@ -14,8 +14,6 @@ from metastable.audit.generators.generator import Elicitation, Tick, mean_nll, n
 from metastable.audit.target import Target
 from metastable.core import checks
 
-__all__ = ["Discrete"]
-
 
 @dataclass(frozen=True)
 class Discrete:

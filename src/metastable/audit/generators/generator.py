@@ -11,8 +11,6 @@ from torch import Tensor
 
 from metastable.audit.target import Target
 
-__all__ = ["FLOAT_BITS", "Elicitation", "Generator", "Tick", "mean_nll", "no_tick"]
-
 Tick = Callable[[float], object]  # told the share of the search that is done
 
 FLOAT_BITS = 32  # of one number of a soft vector

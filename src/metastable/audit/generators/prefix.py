@@ -13,8 +13,6 @@ from metastable.audit.generators.generator import Elicitation, Tick, no_tick
 from metastable.audit.target import Target
 from metastable.core import checks
 
-__all__ = ["Prefix", "refuse_short"]
-
 
 @dataclass(frozen=True)
 class Prefix:

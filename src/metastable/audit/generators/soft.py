@@ -21,8 +21,6 @@ from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.models.own.language import seeded
 
-__all__ = ["Shared", "Soft"]
-
 
 @dataclass(frozen=True)
 class Soft:

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from metastable.core import checks
 
-__all__ = ["Beam", "Decoding", "Greedy", "Sample"]
-
 Following = Callable[[Tensor], Tensor]
 
 

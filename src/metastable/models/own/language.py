@@ -12,8 +12,6 @@ from torch import Tensor
 from metastable.core import checks
 from metastable.models.own.decoding import Decoding, Greedy
 
-__all__ = ["LanguageModel", "check_ids", "pick", "seeded"]
-
 
 class LanguageModel(ABC):
     """A law of sequences of ids, one id after the other.

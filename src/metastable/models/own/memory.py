@@ -14,8 +14,6 @@ from metastable.core.progress import Bar
 from metastable.models.own.tasks import Recall, accuracy
 from metastable.models.own.training import Recipe, train
 
-__all__ = ["gradient_norms", "recall_curves"]
-
 
 def gradient_norms(model: Any, lags: Sequence[int], rows: int = 16, seed: int = 0) -> np.ndarray:
     """How much the output after `lag` places still feels the first input.

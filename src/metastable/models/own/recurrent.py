@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from metastable.core import checks
 from metastable.models.own.language import LanguageModel, seeded
 
-__all__ = ["Recurrent", "RecurrentConfig"]
-
 Cell = Literal["rnn", "lstm", "gru"]
 _CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 

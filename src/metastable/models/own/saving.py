@@ -13,8 +13,6 @@ from safetensors.torch import load_file, save_file
 from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
-__all__ = ["load_model", "save_model"]
-
 CONFIG, WEIGHTS, FORMAT = "config.json", "model.safetensors", "metastable model 1"
 _FAMILIES = {
     "decoder": (DecoderOnly, TransformerConfig),

@@ -16,8 +16,6 @@ from metastable.core import checks
 from metastable.models.own.language import LanguageModel
 from metastable.models.own.transformer import EncoderDecoder
 
-__all__ = ["Batch", "Copy", "Recall", "Reverse", "Task", "accuracy", "pose"]
-
 OPEN = 0
 
 

@@ -22,8 +22,6 @@ from metastable.core.progress import Bar
 from metastable.models.own.language import seeded
 from metastable.models.own.tasks import Batch, Task, pose
 
-__all__ = ["Fit", "Recipe", "train"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:

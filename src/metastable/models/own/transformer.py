@@ -21,8 +21,6 @@ from torch import Tensor, nn
 from metastable.core import checks
 from metastable.models.own.language import LanguageModel, check_ids, seeded
 
-__all__ = ["DecoderOnly", "EncoderDecoder", "Trace", "TransformerConfig", "sinusoids"]
-
 
 @dataclass(frozen=True)
 class TransformerConfig:
