@@ -170,12 +170,7 @@ class _Cut:
 
 
 def _draw(
-    pool: Sequence[Document],
-    wanted: int,
-    per_document: int,
-    cut: _Cut,
-    n: int,
-    taken: set[str],
+    pool: Sequence[Document], wanted: int, per_document: int, cut: _Cut, n: int, taken: set[str]
 ) -> tuple[list[Drawn], list[Document]]:
     """`wanted` documents with windows free of `taken` n-grams, and the documents not used."""
     drawn: list[Drawn] = []
@@ -217,11 +212,7 @@ def _items(drawn: Sequence[Drawn], group: str, most: int) -> list[Item]:
 
 
 def _spread(
-    rest: Sequence[Document],
-    wanted: int,
-    cut: _Cut,
-    n: int,
-    taken: set[str],
+    rest: Sequence[Document], wanted: int, cut: _Cut, n: int, taken: set[str]
 ) -> list[Window]:
     """Background windows, as many as possible from each document, none with a taken n-gram."""
     checks.integer("background", wanted, 1, "A model needs something to be trained on.")

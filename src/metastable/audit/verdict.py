@@ -172,11 +172,7 @@ def _rate(question: Question, level: float) -> dict[str, Any]:
 def _by_group(rows: Sequence[Row], main: Question, score: str) -> dict[str, float | None]:
     """Means over items: of known members, of the whole protected set, of controls."""
     own = [row for row in rows if main.is_of(row)]
-    groups = {
-        "members": ("member",),
-        "protected": ("member", "protected"),
-        "control": ("control",),
-    }
+    groups = {"members": ("member",), "protected": ("member", "protected"), "control": ("control",)}
     told: dict[str, float | None] = {}
     for name, kinds in groups.items():
         values = [float(row[score]) for row in own if row["group"] in kinds]

@@ -11,11 +11,7 @@ import numpy as np
 from metastable.core.progress import Bar
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.models.representation import (
-    intrinsic_dimension,
-    linear_cka,
-    top_coordinate_share,
-)
+from metastable.models.representation import intrinsic_dimension, linear_cka, top_coordinate_share
 from metastable.observe.clusters import clusters, gram_rank
 from metastable.observe.energy import energy
 from metastable.observe.kernel import kernel_modes

@@ -10,13 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metastable.audit.generators.generator import (
-    FLOAT_BITS,
-    Elicitation,
-    Tick,
-    mean_nll,
-    no_tick,
-)
+from metastable.audit.generators.generator import FLOAT_BITS, Elicitation, Tick, mean_nll, no_tick
 from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.models.own.language import seeded
