@@ -153,10 +153,4 @@ class AuditConfig(Spec):
         0.1
         """
         tree = self.model_dump(mode="json", exclude_none=True)
-        for key, value in changes.items():
-            *parents, last = key.split("__")
-            node = tree
-            for parent in parents:
-                node = node[parent]
-            node[last] = value
-        return self.from_tree(tree)
+        return self.from_tree(tree, {k.replace("__", "."): v for k, v in changes.items()})

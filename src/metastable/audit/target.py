@@ -6,6 +6,7 @@ from the empirical law of the training set, which is reported.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.tasks import Batch
 from metastable.models.own.training import Fit, Recipe, train
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
+from metastable.models.pretrained import sha256
 
 Family = Literal["transformer", "rnn", "lstm", "gru"]
 
@@ -199,6 +201,23 @@ def refuse_folder(folder: str | Path) -> None:
                 f"model folder must hold {' or '.join(patterns)}; none in {folder}: name the "
                 "folder that holds the model's files."
             )
+
+
+def file_digests(path: str | Path) -> dict[str, str]:
+    """SHA-256 of a file, or of each file that lies directly in a folder, by name."""
+    path = Path(path)
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return {file.name: sha256(file) for file in files if file.is_file()}
+
+
+def weights_digest(model: Any) -> str:
+    """SHA-256 over names, shapes and numbers of a model's weights, in the order of their names."""
+    sha = hashlib.sha256()
+    for name, weight in sorted(model.state_dict().items()):
+        array = weight.detach().cpu().numpy()
+        sha.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
 
 
 def make_alphabet(kind: str, texts: Sequence[str]) -> Alphabet:
