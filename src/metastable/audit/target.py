@@ -183,7 +183,7 @@ def window_nll(target: Target, texts: Sequence[str]) -> float:
 
 def open_folder(folder: str | Path, device: str = "cpu") -> Target:
     """A causal language model of a Hugging Face folder, as a target."""
-    from metastable.models.hugging import load_causal
+    from metastable.models.folder import load_causal
 
     model, tokenizer = load_causal(folder)
     alphabet = Tokens(tokenizer, model.vocabulary)

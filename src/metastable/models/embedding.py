@@ -12,7 +12,7 @@ from metastable.core import checks
 from metastable.models.capture import capture
 from metastable.models.folder import load
 from metastable.models.network import Network
-from metastable.models.smiles import SmilesTokenizer
+from metastable.models.prompts import SmilesTokenizer
 
 
 def analogy(
