@@ -81,8 +81,12 @@ class Case:
         self, target: Target, items: Sequence[Item], generators: Sequence[Generator], **more: Any
     ) -> list[Row]:
         """Rows of items, collected as the config wants."""
-        told = {"levels": self.corpus.levels, "batch": self.config.batch, "seed": self.config.seed}
-        return collect(target, items, generators, **told, **more)
+        settings = {
+            "levels": self.corpus.levels,
+            "batch": self.config.batch,
+            "seed": self.config.seed,
+        }
+        return collect(target, items, generators, **settings, **more)
 
 
 def prepare(config: AuditConfig) -> Case:
@@ -140,13 +144,10 @@ def refuse_unfit(
     config: AuditConfig,
     items: Sequence[Item],
     alphabet: Alphabet,
-    limit: int | None,
+    limit: int | None,  # places the model can read
     generators: Sequence[Generator],
 ) -> None:
-    """Refuse items that no tokeniser gives back, or that no prefix, model or memory fits.
-
-    `limit` is the number of places the model can read, None where it has none.
-    """
+    """Refuse items that no tokeniser gives back, or that no prefix, model or memory fits."""
     model = config.model
     lengths = {item.text: len(alphabet.round_trip(item.text)) for item in items}
     short, longest = min(lengths, key=lambda text: lengths[text]), max(lengths.values())
@@ -208,7 +209,7 @@ def _examine(
     generators: Sequence[Generator],
 ) -> tuple[Result, dict[str, Any]]:
     """Train where no model is given, collect, judge: the result, and SHA-256 of models' files."""
-    from metastable.audit.verdict import judge
+    from metastable.audit.verdict import make_verdict
 
     config = case.config
     split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
@@ -236,7 +237,7 @@ def _examine(
         title, parts = f"nothing to find, {in_words(name)}", unfinished / f"parts-{name}"
         nulls[name] = case.ask(null, items, cheapest(generators), folder=parts, title=title)
     texts = case.texts("member", "protected"), case.texts("control")
-    found = judge(rows, level=config.level, blind=texts, nulls=nulls, seed=config.seed)
+    found = make_verdict(rows, level=config.level, blind=texts, nulls=nulls, seed=config.seed)
     return _result(config, found), digests
 
 

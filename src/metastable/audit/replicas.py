@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.audit.audit import (
-    ITEMS,
-    build_generators,
-    cheapest,
-    fit,
-    prepare,
-    read_facts,
-    run_audit,
-    write_json,
-)
+from metastable.audit import audit
 from metastable.audit.collect import counted, write_rows
 from metastable.audit.evidence import questions
 from metastable.audit.spec import AuditConfig
@@ -38,10 +29,7 @@ def run_sweep(
     sizes: Sequence[str] = (),
     seeds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """One audit for each combination, each in a folder of its own; finished ones are kept.
-
-    An axis that is left empty stays at the config's value.
-    """
+    """One audit a combination, in its own folder; an empty axis stays at the config's value."""
     own = config.split.overlap, config.model.size, config.seed
     count = math.prod(max(1, len(axis)) for axis in (overlaps, sizes, seeds))
     if count > MOST:
@@ -68,13 +56,13 @@ def run_sweep(
     for name, case in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
-            facts = read_facts(place)  # refuses a damaged one
+            facts = audit.read_facts(place)  # refuses a damaged one
         else:
             with counted(runs, len(cases), "audits"):
-                facts = run_audit(case, place).to_dict()
+                facts = audit.run_audit(case, place).to_dict()
         kept = "verdict reason p_value overlap_estimate auc exact_rate out".split()
         runs.append({"name": name} | {key: facts[key] for key in kept})
-        write_json(folder / "sweep.json", runs)
+        audit.write_json(folder / "sweep.json", runs)
     return {"runs": runs, "out": str(folder)}
 
 
@@ -100,7 +88,7 @@ def run_null(
             f"replicas must be at most {MOST} and resplits {100 * MOST}; got {replicas} and "
             f"{resplits}: ask for fewer."
         )
-    prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
+    audit.prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
     with claimed(folder, config, "audit"):
         return _null(config, folder, replicas, resplits)
 
@@ -112,13 +100,13 @@ def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> di
     for k, share in enumerate(shares):
         own = config.altered(split__overlap=0.0, seed=config.seed + k)
         place = folder / f"seed={own.seed}"
-        case = prepare(own)
+        case = audit.prepare(own)
         place.mkdir(exist_ok=True)
         with counted(p_values, replicas, "models"):
-            fitted = fit(case, case.split.training, own.seed, place / "training.npz")
-            generators = cheapest(build_generators(own.generators))
+            fitted = audit.fit(case, case.split.training, own.seed, place / "training.npz")
+            generators = audit.cheapest(audit.build_generators(own.generators))
             rows = case.ask(fitted.target, case.split.items, generators, folder=place / "parts")
-        write_rows(rows, place / ITEMS)
+        write_rows(rows, place / audit.ITEMS)
         p_values.append(main_p(rows, seed=own.seed))
         main = questions(rows)[0]
         pooled = np.concatenate([main.protected, main.control])
@@ -132,5 +120,5 @@ def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> di
         "rejections_at_5pct": float(np.mean(np.array(p_values + halves) <= 0.05)),
         "out": str(folder),
     }
-    write_json(folder / "null.json", facts | {"resplit_p_values": halves})
+    audit.write_json(folder / "null.json", facts | {"resplit_p_values": halves})
     return facts

@@ -147,10 +147,7 @@ def train_target(
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Fitted:
-    """Train a model on windows (before, text); `held_out` texts are only measured.
-
-    The recipe's seed is that of M's first weights too.
-    """
+    """Train a model, from the recipe's seed, on windows (before, text); measure `held_out`."""
     recipe = recipe or Recipe()
     model = build_model(family, size, alphabet.size, recipe.seed).to(torch_device(device))
     target = Target(model, alphabet, device)
@@ -160,24 +157,18 @@ def train_target(
     task = Reading(torch.cat([target.opening(len(ids)), ids], 1), leads)
     fit = train(model, task, recipe, checkpoint=checkpoint, progress=progress)
     target.freeze()
-    return Fitted(
-        target,
-        fit,
-        sum(w.numel() for w in model.parameters()),
-        window_nll(target, texts) - math.log(len(set(texts))),
-        window_nll(target, held_out),
-    )
+    count = sum(w.numel() for w in model.parameters())
+    divergence = window_nll(target, texts) - math.log(len(set(texts)))
+    return Fitted(target, fit, count, divergence, window_nll(target, held_out))
 
 
 @torch.no_grad()
 def window_nll(target: Target, texts: Sequence[str]) -> float:
     """Mean of −log p over windows, each with the end that a shorter one was trained to have."""
-    ids, _ = target.rows(texts)
-    parts = ids.split(256)
-    total = sum(
-        float(target.log_probs(target.model.embed(target.opening(len(part))), part).double().sum())
-        for part in parts
-    )
+    total = 0.0
+    for part in target.rows(texts)[0].split(256):
+        opening = target.model.embed(target.opening(len(part)))
+        total += float(target.log_probs(opening, part).double().sum())
     return -total / len(texts)
 
 

@@ -84,7 +84,7 @@ def read_prompt(
     elif isinstance(prompt, str):
         ids = _encode(network, prompt, tokens)
     else:
-        ids = [checks.integer("ids", one, 0) for one in prompt][:tokens]
+        ids = [checks.integer("ids", number, 0) for number in prompt][:tokens]
     if len(ids) < 2:
         raise ValueError(f"text must give at least two tokens; got {len(ids)}: write more.")
     if max(ids) >= network.vocabulary:
@@ -115,9 +115,9 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
 def _words(network: Network, ids: Sequence[int]) -> list[str]:
     tokenizer = network.tokenizer
     if tokenizer is None:
-        return [str(one) for one in ids]
+        return [str(number) for number in ids]
     if isinstance(tokenizer, SmilesTokenizer):
-        return [tokenizer.words[one] for one in ids]
+        return [tokenizer.words[number] for number in ids]
     pieces = tokenizer.convert_ids_to_tokens(list(ids))
     # A table is often longer than the vocabulary, for round numbers.
     return [str(i) if p is None else _plain(p) for i, p in zip(ids, pieces, strict=True)]
@@ -138,4 +138,4 @@ def _special(tokenizer: Any, ids: Sequence[int]) -> list[bool]:
     else:  # an unknown word, or a masked one, is a token of the text
         frames = ("cls", "sep", "bos", "eos", "pad")
         marked = {getattr(tokenizer, f"{frame}_token_id", None) for frame in frames}
-    return [one in marked for one in ids]
+    return [number in marked for number in ids]

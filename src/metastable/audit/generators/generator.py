@@ -16,7 +16,6 @@ from metastable.models.own.language import pick
 
 Texts = Sequence[str]
 Tick = Callable[[float], object]  # told the share of the search that is done
-FLOAT_BITS = 32  # of one number of a soft vector
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from metastable.audit.generators.generator import (
-    FLOAT_BITS,
-    Prefix,
-    Prompts,
-    Texts,
-    Tick,
-    mean_nll,
-    no_tick,
-)
+from metastable.audit.generators.generator import Prefix, Prompts, Texts, Tick, mean_nll, no_tick
 from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.models.own.language import seeded
+
+FLOAT_BITS = 32  # of one number of a vector
 
 
 @dataclass(frozen=True)
