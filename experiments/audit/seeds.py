@@ -22,7 +22,7 @@ import torch.multiprocessing as processes
 from metastable.audit.audit import shuffled
 from metastable.audit.collect import collect
 from metastable.audit.corpus import Corpus, digits, sotu
-from metastable.audit.generators.prefix import Prefix
+from metastable.audit.generators.generator import Prefix
 from metastable.audit.generators.soft import Soft
 from metastable.audit.split import Item, Split, deal
 from metastable.audit.target import Reading, Target, build_model, make_alphabet

@@ -5,7 +5,7 @@ import pytest
 from metastable.audit import scores
 from metastable.audit.collect import COLUMNS, collect, read_rows, write_rows
 from metastable.audit.corpus import images, pixels
-from metastable.audit.generators.prefix import Prefix
+from metastable.audit.generators.generator import Prefix
 from metastable.audit.generators.soft import Soft
 from metastable.audit.split import Item
 from metastable.audit.target import Target, build_model, make_alphabet

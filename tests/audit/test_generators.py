@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from metastable.audit.collect import collect
-from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
-from metastable.audit.generators.generator import mean_nll
-from metastable.audit.generators.prefix import Prefix
-from metastable.audit.generators.soft import Shared, Soft
+from metastable.audit.generators.generator import Prefix, mean_nll
+from metastable.audit.generators.soft import Amortised, Shared, Soft
 from metastable.audit.target import build_model, window_nll
 
 

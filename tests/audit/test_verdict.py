@@ -9,7 +9,7 @@ from metastable.audit.blind import Blind
 from metastable.audit.evidence import examine, questions, rank_items
 from metastable.audit.statistics import Interval
 from metastable.audit.validity import check_blind, check_calibration, check_nulls, check_size
-from metastable.audit.verdict import _decide, judge
+from metastable.audit.verdict import _decide, make_verdict
 from tests.audit.rows import make_rows, make_texts
 
 MATCHED = Blind(Interval(0.4, 0.5, 0.6))
@@ -22,7 +22,7 @@ def decide(rows, level=0.05):
 
 def test_a_whole_judgement():
     nulls = {name: make_rows(0.0, seed=k) for k, name in enumerate(("random_weights", "other"))}
-    found = judge(make_rows(0.5), level=0.05, blind=make_texts(), nulls=nulls, seed=1)
+    found = make_verdict(make_rows(0.5), level=0.05, blind=make_texts(), nulls=nulls, seed=1)
     assert found.verdict == "replicates" and "soft 1, soft 4" in found.reason
     assert found.p_value <= 0.01 and found.main == "soft 1"
     low, mid, high = found.overlap_estimate
@@ -42,7 +42,7 @@ def test_a_whole_judgement():
 def test_the_reason_quotes_the_p_value_of_the_question_it_names():
     """Written evidence is weaker here than likelihood: each has its own p-value."""
     rows = make_rows(0.9, gap=0.02, seed=1)
-    found = judge(rows, level=0.05, blind=make_texts(), seed=1)
+    found = make_verdict(rows, level=0.05, blind=make_texts(), seed=1)
     adjusted = {one["name"]: one["adjusted"] for one in found.findings}
     assert adjusted["nll"] < adjusted["soft 1"] <= 0.05 < adjusted["soft 4"]
     assert found.verdict == "replicates"
@@ -65,7 +65,7 @@ def test_the_reason_quotes_the_p_value_of_the_question_it_names():
 
 def test_reasons_have_words_and_no_identifiers():
     nulls = {"shuffled_targets": make_rows(0.5), "overlap_zero": make_rows(0.5)}
-    found = judge(make_rows(0.5), level=0.05, blind=make_texts(), nulls=nulls)
+    found = make_verdict(make_rows(0.5), level=0.05, blind=make_texts(), nulls=nulls)
     assert found.verdict == "inconclusive" and "_" not in found.reason
     assert "shuffled texts: p = " in found.reason
     assert "model without the protected set: p = " in found.reason
@@ -73,7 +73,7 @@ def test_reasons_have_words_and_no_identifiers():
 
 def test_controls_of_another_kind_stop_the_verdict():
     texts = (["a b c d " * 5] * 20, ["x y z w " * 5] * 20)
-    found = judge(make_rows(0.5, size=20), level=0.05, blind=texts)
+    found = make_verdict(make_rows(0.5, size=20), level=0.05, blind=texts)
     assert found.verdict == "inconclusive" and found.reason.startswith("matched control")
     assert found.blind_auc == pytest.approx(1)
 

@@ -23,7 +23,7 @@ from metastable.audit.evidence import questions
 from metastable.audit.overlap import estimate_overlap
 from metastable.audit.statistics import auc
 from metastable.audit.validity import calibration, main_p, resplit
-from metastable.audit.verdict import judge
+from metastable.audit.verdict import make_verdict
 
 pytestmark = pytest.mark.claim
 SCRIPT = Path(__file__).parents[2] / "experiments" / "audit"
@@ -55,7 +55,7 @@ def verdict(run, documents):
         for held in (False, True)
     }
     texts = tuple([documents[name] for name in names[held]] for held in (False, True))
-    return judge(run["rows"], level=0.01, blind=texts, nulls=run["nulls"], seed=run["seed"])
+    return make_verdict(run["rows"], level=0.01, blind=texts, nulls=run["nulls"], seed=run["seed"])
 
 
 def of(runs, what, **told):

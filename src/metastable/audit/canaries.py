@@ -116,10 +116,10 @@ def insert_traps(
         for k in chosen:
             gaps[k][int(random.integers(len(words[k]) + 1))].append(trap)
         where.append(sorted(chosen))
-    new = []
-    for own, added in zip(words, gaps, strict=True):
-        parts = [part for k in range(len(own) + 1) for part in (*added.get(k, ()), *own[k : k + 1])]
-        new.append(" ".join(parts))
+    new = [
+        " ".join(p for k in range(len(own) + 1) for p in (*added.get(k, ()), *own[k : k + 1]))
+        for own, added in zip(words, gaps, strict=True)
+    ]
     return new, where
 
 
@@ -132,8 +132,8 @@ def exposure(nll: float, references: ArrayLike) -> float:
     >>> exposure(0.5, [1.0, 2.0, 3.0]), round(exposure(2.5, [1.0, 2.0, 3.0]), 3)
     (2.0, 0.415)
     """
-    others = _references(references)
-    return math.log2(len(others) + 1) - math.log2(_rank(nll, others))
+    rank, size = _rank(nll, references)
+    return math.log2(size) - math.log2(rank)
 
 
 def rank_p(nll: float, references: ArrayLike) -> float:
@@ -142,8 +142,8 @@ def rank_p(nll: float, references: ArrayLike) -> float:
     >>> rank_p(0.5, [1.0, 2.0, 3.0])
     0.25
     """
-    others = _references(references)
-    return _rank(nll, others) / (len(others) + 1)
+    rank, size = _rank(nll, references)
+    return rank / size
 
 
 def write_trapped(
@@ -156,10 +156,7 @@ def write_trapped(
     times: int = 10,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Write `corpus.jsonl`, to be trained on, and `canaries.json`, to be kept secret.
-
-    The folder must be new or empty. Returns what a terminal should tell.
-    """
+    """Write `corpus.jsonl`, to train on, and `canaries.json`, to be kept secret; return counts."""
     folder = Path(folder)
     for name, count in (("inserted", inserted), ("length", length)):
         checks.integer(name, count, 1)
@@ -176,25 +173,16 @@ def write_trapped(
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
         for name, text in zip(names, new, strict=True):
             file.write(json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n")
-    secret = {
-        "seed": seed,
-        "times": times,
-        "inserted": [
-            {"text": trap, "documents": [names[k] for k in own]}
-            for trap, own in zip(traps.inserted, where, strict=True)
-        ],
-        "references": list(traps.references),
-    }
+    placed = [
+        {"text": trap, "documents": [names[k] for k in own]}
+        for trap, own in zip(traps.inserted, where, strict=True)
+    ]
+    secret = {"seed": seed, "times": times, "inserted": placed}
+    secret |= {"references": list(traps.references)}
     text = json.dumps(secret, indent=2, ensure_ascii=False) + "\n"
     (folder / "canaries.json").write_text(text, encoding="utf-8")
-    return {
-        "documents": len(new),
-        "inserted": inserted,
-        "references": references,
-        "times": times,
-        "most_exposure": math.log2(references + 1),
-        "out": str(folder),
-    }
+    counts = {"documents": len(new), "inserted": inserted, "references": references, "times": times}
+    return counts | {"most_exposure": math.log2(references + 1), "out": str(folder)}
 
 
 def _count_traps(
@@ -235,10 +223,8 @@ def _shown(value: int) -> str:
     return str(value) if value < 10**15 else f"{Decimal(value):.2e}"
 
 
-def _references(references: ArrayLike) -> np.ndarray:
+def _rank(nll: float, references: ArrayLike) -> tuple[int, int]:
+    """The rank of a trap among the references and itself, and how many those are."""
     checks.finite_array("references", references, 1)
-    return np.asarray(references, float)
-
-
-def _rank(nll: float, others: np.ndarray) -> int:
-    return 1 + int(np.sum(others <= checks.real("nll", nll)))
+    others = np.asarray(references, float)
+    return 1 + int(np.sum(others <= checks.real("nll", nll))), len(others) + 1

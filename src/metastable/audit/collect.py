@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +21,13 @@ from torch import Tensor
 
 from metastable.audit import scores
 from metastable.audit.corpus import pixels
-from metastable.audit.generators.amortised import Amortised
 from metastable.audit.generators.discrete import Discrete
-from metastable.audit.generators.generator import Elicitation, Generator, Tick
+from metastable.audit.generators.generator import Generator, Prompts, Tick
+from metastable.audit.generators.soft import Amortised
 from metastable.audit.split import Item
 from metastable.audit.target import Target
 from metastable.core import checks
+from metastable.core.folder import write_whole
 from metastable.core.progress import Bar
 
 COLUMNS: Sequence[str] = (
@@ -34,7 +35,10 @@ COLUMNS: Sequence[str] = (
     "squared_error nll min_k min_k_pp zlib_ratio reference_ratio extract_p compression"
 ).split(" ")
 DRAWS = 100  # of (n, p)-extractability
-_TEXTS = {"item", "document", "group", "generator", "prompt", "output", "target"}
+# How a cell of the table is read, where it is no real number.
+_CELLS: dict[str, Any] = {"exact": lambda cell: cell == "True", "budget": int} | dict.fromkeys(
+    ("item", "document", "group", "generator", "prompt", "output", "target"), str
+)
 
 Row = dict[str, Any]
 
@@ -61,81 +65,68 @@ def collect(
     checks.integer("batch", batch, 1)
     if not items:
         raise ValueError("items must not be empty; got none: deal a split with items in it.")
-    keep = _Kept(folder)
+    store = _Store(folder)
     rows: list[Row] = []
     jobs = [(None, part) for part in _parts(items, batch)]
     for generator in generators:
-        asked = _asked(generator, items, seed)
-        parts = _parts(asked, batch) if generator.alone else [(0, asked)]
-        jobs += [(generator, part) for part in parts]
-    found: dict[int, list[Tensor]] = {}  # soft prompts by budget, for the amortised network
+        own = _sample(generator, items, seed)
+        jobs += [(generator, p) for p in _parts(own, batch if generator.alone else len(own))]
+    soft: dict[int, list[Tensor]] = {}  # prompts by budget, for the amortised network
     total = sum(len(part) for _, (_, part) in jobs)
-    with _counted(title, rows, total), Bar(title, progress) as bar:
+    tick = lambda more: bar.update((len(rows) + more) / total)
+    with counted(rows, total, "rows", f"{title}: "), Bar(title, progress) as bar:
         for generator, (first, part) in jobs:
             key = f"likelihood-{first}" if generator is None else _key(generator, first)
-            kept, vectors = keep.load(key)
-            if kept is None:
+            made, vectors = store.load(key)
+            if made is None:
                 if generator is None:
-                    kept, vectors = _likelihood(target, part, reference), None
+                    made = _likelihood(target, part, reference)
                 else:
-                    done, size = len(rows), len(part)
-                    tick = lambda share, done=done, size=size: bar.update(
-                        (done + share * size) / total
-                    )
-                    made = _elicit(generator, target, part, seed + first, found, tick)
-                    kept = _rows(generator, target, part, made, levels)
-                    vectors = made.vectors if generator.name == "soft" else None
-                keep.save(key, kept, vectors)
+                    prompts = _elicit(generator, target, part, seed + first, soft, tick)
+                    made = _rows(generator, target, part, prompts, levels)
+                    vectors = prompts.vectors if generator.name == "soft" else None
+                store.save(key, made, vectors)
             if generator is not None and vectors is not None:
-                found.setdefault(generator.budget, []).append(vectors.to(target.device))
-            rows += kept
-            bar.update(len(rows) / total)
+                soft.setdefault(generator.budget, []).append(vectors.to(target.device))
+            rows.extend(made)
+            tick(0)
     return rows
 
 
 @contextmanager
-def _counted(title: str, rows: Sequence[Row], total: int) -> Iterator[None]:
-    """Say in a KeyboardInterrupt that passes how many of `total` rows there are."""
+def counted(done: Sequence[Any], total: int, what: str, title: str = "") -> Iterator[None]:
+    """Say in a KeyboardInterrupt that passes how many of `total` are done."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{title}: {len(rows)} of {total} rows are done") from None
+    except KeyboardInterrupt as stopped:
+        within = f"; in the next, {stopped}" if str(stopped) else ""
+        raise KeyboardInterrupt(f"{title}{len(done)} of {total} {what} are done{within}") from None
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> Path:
     """A CSV table with the columns of `COLUMNS`; what does not apply is empty."""
-    part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8", newline="") as file:
-        writer: Any = csv.DictWriter(file, COLUMNS, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(part, path)
+    text = io.StringIO(newline="")
+    writer: Any = csv.DictWriter(text, COLUMNS, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, text.getvalue().encode())
     return path
 
 
 def read_rows(path: Path) -> list[Row]:
     """Rows as `collect` gave them: numbers as numbers, empty cells left out."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [_typed(row) for row in csv.DictReader(file)]
-
-
-def _typed(row: dict[str, str]) -> Row:
-    made: Row = {}
-    for name, cell in row.items():
-        if name in _TEXTS:
-            made[name] = cell
-        elif name == "exact" and cell:
-            made[name] = cell == "True"
-        elif cell:
-            made[name] = int(cell) if name == "budget" else float(cell)
-    return made
+        return [
+            {k: _CELLS.get(k, float)(v) for k, v in row.items() if v or _CELLS.get(k) is str}
+            for row in csv.DictReader(file)
+        ]
 
 
 def _parts(items: Sequence[Item], batch: int) -> list[tuple[int, Sequence[Item]]]:
     return [(k, items[k : k + batch]) for k in range(0, len(items), batch)]
 
 
-def _asked(generator: Generator, items: Sequence[Item], seed: int) -> Sequence[Item]:
+def _sample(generator: Generator, items: Sequence[Item], seed: int) -> Sequence[Item]:
     """All items, or as many of the protected ones and of the controls as the generator wants.
 
     Drawn without regard to membership: a sample of members alone would be no sample of the
@@ -153,8 +144,7 @@ def _asked(generator: Generator, items: Sequence[Item], seed: int) -> Sequence[I
 
 
 def _key(generator: Generator, first: int) -> str:
-    kind = getattr(generator, "network", "")
-    return f"{generator.name}{kind}-{generator.budget}-{first}"
+    return f"{generator.name}{getattr(generator, 'network', '')}-{generator.budget}-{first}"
 
 
 def _elicit(
@@ -162,18 +152,17 @@ def _elicit(
     target: Target,
     items: Sequence[Item],
     seed: int,
-    found: dict[int, list[Tensor]],
+    soft: dict[int, list[Tensor]],
     tick: Tick,
-) -> Elicitation:
-    texts = [item.text for item in items]
-    soft = found.get(generator.budget, [])
-    if isinstance(generator, Amortised) and sum(map(len, soft)) == len(items):
-        ids, lengths = target.rows(texts)
-        warm = Elicitation(torch.cat(soft), ids, lengths, [""] * len(texts), 0.0)
-        return generator.imitate(target, warm, seed, tick=tick)
+) -> Prompts:
+    texts, ticked = [item.text for item in items], lambda share: tick(share * len(items))
+    known = soft.get(generator.budget, [])
+    if isinstance(generator, Amortised) and sum(map(len, known)) == len(items):
+        prompts = Prompts(torch.cat(known), *target.rows(texts), [""] * len(texts), 0.0)
+        return generator.imitate(target, prompts, seed, tick=ticked)
     if isinstance(generator, Discrete):
-        return generator.elicit(target, texts, seed, [item.before for item in items], tick=tick)
-    return generator.elicit(target, texts, seed, tick=tick)
+        return generator.elicit(target, texts, seed, [item.before for item in items], tick=ticked)
+    return generator.elicit(target, texts, seed, tick=ticked)
 
 
 @torch.no_grad()
@@ -185,10 +174,9 @@ def _likelihood(target: Target, items: Sequence[Item], reference: Target | None)
     mean = (p * laws).sum(-1)
     std = ((p * laws.square()).sum(-1) - mean.square()).clamp(min=0).sqrt()
     logp = laws.gather(-1, ids[..., None])[..., 0]
-    made = []
+    rows = []
     for k, item in enumerate(items):
-        inside = slice(0, int(lengths[k]))
-        own, mu, sigma = (x[k, inside].cpu().numpy() for x in (logp, mean, std))
+        own, mu, sigma = (x[k, : int(lengths[k])].cpu().numpy() for x in (logp, mean, std))
         nll = scores.nll(own)
         row = _row(item, "likelihood", 0, 0.0) | {
             "target": item.text,
@@ -199,71 +187,49 @@ def _likelihood(target: Target, items: Sequence[Item], reference: Target | None)
             "extract_p": scores.extractability(own, DRAWS),
         }
         if reference is not None:
-            other = _reference(reference, item.text)
-            row["reference_ratio"] = scores.reference_ratio(nll, other)
-        made.append(row)
-    return made
-
-
-def _reference(reference: Target, text: str) -> float:
-    ids, _ = reference.rows([text])
-    opening = reference.model.embed(reference.opening(1))
-    return scores.nll(reference.log_probs(opening, ids)[0].double().cpu().numpy())
-
-
-@torch.no_grad()
-def _rows(
-    generator: Generator,
-    target: Target,
-    items: Sequence[Item],
-    made: Elicitation,
-    levels: int | None,
-) -> list[Row]:
-    written = target.model.generate(made.vectors, made.ids.shape[1]).cpu()
-    logp = target.log_probs(made.vectors, made.ids).double().cpu().numpy()
-    ids, lengths = made.ids.cpu(), made.lengths.tolist()
-    rows = []
-    for k, item in enumerate(items):
-        wanted, output = ids[k, : lengths[k]].tolist(), written[k, : lengths[k]].tolist()
-        exact = scores.exact(wanted, output)
-        row = _row(item, generator.name, generator.budget, made.bits) | {
-            "prompt": made.texts[k],
-            "output": target.alphabet.decode(output),
-            "target": target.alphabet.decode(wanted),
-            "exact": exact,
-            "hamming": scores.hamming(wanted, output),
-            "edit": scores.edit(wanted, output),
-            "common_run": scores.common_run(wanted, output),
-            "nll": scores.nll(logp[k, : lengths[k]]),
-        }
-        if levels:
-            row["squared_error"] = _squared_error(row["target"], row["output"], levels)
-        if generator.name in ("prefix", "discrete"):
-            row["extract_p"] = scores.extractability(logp[k, : lengths[k]], DRAWS)
-            shortest = generator.budget if exact else None
-            row["compression"] = scores.compression(lengths[k], shortest)
+            opening = reference.model.embed(reference.opening(1))
+            other = reference.log_probs(opening, reference.rows([item.text])[0])[0]
+            other_nll = scores.nll(other.double().cpu().numpy())
+            row["reference_ratio"] = scores.reference_ratio(nll, other_nll)
         rows.append(row)
     return rows
 
 
-def _squared_error(target: str, output: str, levels: int) -> float:
-    return scores.squared_error(
-        pixels(target, levels), pixels(output.ljust(len(target), "0"), levels)
-    )
+@torch.no_grad()
+def _rows(
+    generator: Generator, target: Target, items: Sequence[Item], made: Prompts, levels: int | None
+) -> list[Row]:
+    """What M writes after the prompts, beside what it should."""
+    written = target.model.generate(made.vectors, made.ids.shape[1]).cpu()
+    log_probs = target.log_probs(made.vectors, made.ids).double().cpu().numpy()
+    rows = []
+    for k, (item, length) in enumerate(zip(items, made.lengths.tolist(), strict=True)):
+        wanted, output = made.ids[k, :length].tolist(), written[k, :length].tolist()
+        logp = log_probs[k, :length]
+        texts = [made.texts[k], *map(target.alphabet.decode, (output, wanted))]
+        row = _row(item, generator.name, generator.budget, made.bits)
+        row |= dict(zip(("prompt", "output", "target"), texts, strict=True))
+        for score in (scores.exact, scores.hamming, scores.edit, scores.common_run):
+            row[score.__name__] = score(wanted, output)
+        row["nll"] = scores.nll(logp)
+        if levels:
+            output = row["output"].ljust(len(row["target"]), "0")
+            images = (pixels(text, levels) for text in (row["target"], output))
+            row["squared_error"] = scores.squared_error(*images)
+        if generator.name in ("prefix", "discrete"):
+            row["extract_p"] = scores.extractability(logp, DRAWS)
+            shortest = generator.budget if row["exact"] else None
+            row["compression"] = scores.compression(length, shortest)
+        rows.append(row)
+    return rows
 
 
 def _row(item: Item, generator: str, budget: int, bits: float) -> Row:
-    return {
-        "item": item.name,
-        "document": item.document,
-        "group": item.group,
-        "generator": generator,
-        "budget": budget,
-        "bits": bits,
-    }
+    first = (item.name, item.document, item.group, generator, budget, bits)
+    return dict(zip(COLUMNS[: len(first)], first, strict=True))
 
 
-class _Kept:
+class _Store:
     """Finished batches: rows as JSON, soft prompts as arrays; nowhere without a folder."""
 
     def __init__(self, folder: Path | None):
@@ -292,10 +258,8 @@ class _Kept:
         if array is not None:
             np.save(self.folder / f"{key}.npy", array, allow_pickle=False)
         # The rows last and at once: where they stand, the batch is whole.
-        part = self.folder / f"{key}.part"
-        kept = {"rows": rows, "sha256": _checksum(rows, array)}
-        part.write_text(json.dumps(kept), encoding="utf-8")
-        os.replace(part, self.folder / f"{key}.json")
+        kept = json.dumps({"rows": rows, "sha256": _checksum(rows, array)})
+        write_whole(self.folder / f"{key}.json", kept.encode())
 
 
 def _checksum(rows: list[Row], vectors: np.ndarray | None) -> str:

@@ -10,7 +10,7 @@ import csv
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import glob
@@ -55,15 +55,15 @@ class Corpus:
 
     @classmethod
     def of(cls, documents: Iterable[Document], levels: int | None = None) -> Corpus:
-        seen: set[str] = set()
+        texts: set[str] = set()
         kept: dict[str, Document] = {}
         repeats: Counter[str] = Counter()
         total = 0
         for document in documents:
             total += 1
             text = document.text if levels else " ".join(document.text.split())
-            if text and text not in seen:
-                seen.add(text)
+            if text and text not in texts:
+                texts.add(text)
                 name = document.name
                 while name in kept:
                     repeats[document.name] += 1
@@ -81,7 +81,7 @@ class Corpus:
 
         The number that tells equal names apart need not fit.
         """
-        patterns = [form for one in pattern.split("|") for form in (one, f"{one} ([0-9]*)")]
+        patterns = [form for part in pattern.split("|") for form in (part, f"{part} ([0-9]*)")]
         kept = [d for d in self.documents if any(fnmatchcase(d.name, p) for p in patterns)]
         if not kept:
             raise ValueError(
@@ -104,18 +104,18 @@ def read_corpus(
 ) -> Corpus:
     """A corpus by kind: "text", "jsonl", "csv", "array" (all with a path), "sotu" or "digits"."""
     if kind in ("sotu", "digits"):
-        found = sotu() if kind == "sotu" else digits()
+        corpus = sotu() if kind == "sotu" else digits()
     elif path is None:
         raise ValueError(f"path is required for a corpus of kind {kind!r}; got nothing: add it.")
     elif kind == "text":
-        found = Corpus.of(read_texts(path))
+        corpus = Corpus.of(read_texts(path))
     elif kind == "jsonl":
-        found = Corpus.of(read_jsonl(path, field))
+        corpus = Corpus.of(read_jsonl(path, field))
     elif kind == "csv":
-        found = Corpus.of(read_csv(path, field))
+        corpus = Corpus.of(read_csv(path, field))
     else:
-        found = images(_load_array(path))
-    return found.named(names) if names else found
+        corpus = images(_load_array(path))
+    return corpus.named(names) if names else corpus
 
 
 def read_texts(path: str) -> Iterator[Document]:
@@ -155,10 +155,7 @@ def read_csv(path: str, field: str = "text") -> Iterator[Document]:
 
 
 def sotu() -> Corpus:
-    """The yearly messages of the presidents of the United States, by year; public domain.
-
-    From the package `sotu`, whose files are read and whose code is not run.
-    """
+    """The yearly messages of the presidents of the United States, from the package `sotu`."""
     from metastable.models.pretrained import messages
 
     return Corpus.of(Document(file.stem, _read(file)) for file in messages())
@@ -181,13 +178,9 @@ def images(array: np.ndarray, levels: int | None = None) -> Corpus:
             f"{array.dtype} of shape {array.shape}: round them to fewer levels first."
         )
     levels = levels or max(2, int(array.max()) + 1)
-    return Corpus.of(
-        (
-            Document(f"image {k}", "".join(PIXELS[v] for v in image.reshape(-1)))
-            for k, image in enumerate(array)
-        ),
-        checks.integer("levels", levels, 2),
-    )
+    texts = ("".join(PIXELS[v] for v in image.reshape(-1)) for image in array)
+    documents = (Document(f"image {k}", text) for k, text in enumerate(texts))
+    return Corpus.of(documents, checks.integer("levels", levels, 2))
 
 
 def pixels(text: str, levels: int) -> np.ndarray:
@@ -216,10 +209,6 @@ def _record(record: Any, field: str, place: str, name: str) -> Document:
     if not isinstance(record, dict) or not isinstance(record.get(field), str):
         raise ValueError(
             f"field must name a text in every record; {place} has no text {field!r}: set field "
-            f"to one of {_keys(record)}."
+            f"to one of {sorted(map(str, record)) if isinstance(record, dict) else []}."
         )
     return Document(str(record.get("id") or record.get("name") or name), record[field])
-
-
-def _keys(record: Any) -> Sequence[str]:
-    return sorted(map(str, record)) if isinstance(record, dict) else []

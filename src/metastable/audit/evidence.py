@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metastable.audit import statistics
 from metastable.audit.scores import EVIDENCE
-from metastable.audit.statistics import (
-    Interval,
-    adjust_holm,
-    auc,
-    effect,
-    item_q_values,
-    permutation_p,
-)
 
 Row = Mapping[str, Any]
 
@@ -37,18 +30,14 @@ GROUPS = ("member", "protected", "control")
 
 @dataclass(frozen=True)
 class Question:
-    """Evidence by documents of one score of one generator at one budget.
-
-    `members` are those of the protected documents that are known to be trained on; the tests never
-    look at them.
-    """
+    """Evidence by documents of one score of one generator at one budget."""
 
     generator: str
     budget: int
     score: str
     protected: NDArray[np.float64]
     control: NDArray[np.float64]
-    members: NDArray[np.float64]
+    members: NDArray[np.float64]  # protected and known to be trained on; no test looks at them
 
     @property
     def name(self) -> str:
@@ -73,12 +62,11 @@ class Finding:
     reconstructs: bool
     p_value: float
     adjusted: float
-    auc: Interval
-    effect: Interval
+    auc: statistics.Interval
+    effect: statistics.Interval
 
     def to_dict(self) -> dict[str, Any]:
-        told = asdict(self)
-        return told | {"auc": self.auc.to_list(), "effect": self.effect.to_list()}
+        return asdict(self) | {"auc": self.auc.to_list(), "effect": self.effect.to_list()}
 
 
 def questions(rows: Iterable[Row]) -> list[Question]:
@@ -95,9 +83,13 @@ def questions(rows: Iterable[Row]) -> list[Question]:
     made = []
     for generator, budget in sorted(kinds, key=lambda kind: (rank[kind[0]], kind[1])):
         own = kinds[generator, budget]
-        asked = LIKELIHOOD if generator == "likelihood" else ERRORS
-        told = [score for score in asked if all(number(row, score) is not None for row in own)]
-        for score in told if generator == "likelihood" else told[:1]:
+        likelihood = generator == "likelihood"
+        known = [
+            score
+            for score in (LIKELIHOOD if likelihood else ERRORS)
+            if all(number(row, score) is not None for row in own)
+        ]
+        for score in known if likelihood else known[:1]:
             protected = _by_document(own, score, GROUPS[:2])
             control = _by_document(own, score, GROUPS[2:])
             if min(len(protected), len(control)) > 1:
@@ -111,21 +103,25 @@ def questions(rows: Iterable[Row]) -> list[Question]:
     return made
 
 
+def permutation_p_values(
+    asked: Sequence[Question], *, draws: int = 9999, seed: int = 0
+) -> tuple[list[float], list[float]]:
+    """The p-value of each question, and Holm's adjustment over them."""
+    settings = {"draws": draws, "seed": seed}
+    p = [statistics.permutation_p(q.protected, q.control, **settings) for q in asked]
+    return p, statistics.adjust_holm(p)
+
+
 def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> list[Finding]:
     """Answer all questions, with Holm's adjustment over them."""
-    p = [permutation_p(q.protected, q.control, draws=draws, seed=seed) for q in asked]
-    return [
-        Finding(
-            q.name,
-            q.score,
-            q.reconstructs,
-            p_value,
-            adjusted,
-            auc(q.protected, q.control),
-            effect(q.protected, q.control, seed=seed),
-        )
-        for q, p_value, adjusted in zip(asked, p, adjust_holm(p), strict=True)
-    ]
+    findings = []
+    for q, p, adjusted in zip(
+        asked, *permutation_p_values(asked, draws=draws, seed=seed), strict=True
+    ):
+        area = statistics.auc(q.protected, q.control)
+        effect = statistics.effect(q.protected, q.control, seed=seed)
+        findings.append(Finding(q.name, q.score, q.reconstructs, p, adjusted, area, effect))
+    return findings
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:
@@ -143,7 +139,7 @@ def rank_items(rows: Iterable[Row], question: Question) -> list[dict[str, Any]]:
     sign = EVIDENCE[question.score]
     shown = np.array([sign * float(row[question.score]) for row in own])
     control = np.array([row["group"] == "control" for row in own])
-    q_values = iter(item_q_values(shown[~control], shown[control]).tolist())
+    q_values = iter(statistics.item_q_values(shown[~control], shown[control]).tolist())
     for row, held in zip(own, control, strict=True):
         row["q_value"] = None if held else next(q_values)
     return [own[k] for k in np.argsort(-shown, kind="stable")]
@@ -152,15 +148,13 @@ def rank_items(rows: Iterable[Row], question: Question) -> list[dict[str, Any]]:
 def number(row: Row, name: str) -> float | None:
     """A cell as a number; None where it is empty, absent or not finite."""
     cell = row.get(name)
-    if cell is None or cell == "":
-        return None
-    value = float(cell)
+    value = math.nan if cell is None or cell == "" else float(cell)
     return value if math.isfinite(value) else None
 
 
 def _by_document(rows: Sequence[Row], score: str, groups: Sequence[str]) -> NDArray[np.float64]:
-    found: dict[str, list[float]] = {}
+    documents: dict[str, list[float]] = {}
     for row in rows:
         if row["group"] in groups:
-            found.setdefault(row["document"], []).append(EVIDENCE[score] * float(row[score]))
-    return np.array([float(np.mean(values)) for values in found.values()])
+            documents.setdefault(row["document"], []).append(EVIDENCE[score] * float(row[score]))
+    return np.array([float(np.mean(values)) for values in documents.values()])

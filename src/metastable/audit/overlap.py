@@ -25,6 +25,7 @@ from scipy.special import betaln
 from metastable.audit.statistics import Interval
 from metastable.core import checks
 
+Beta = tuple[float, float]  # the two parameters of a law of rates
 # Shares of controls above the thresholds that may raise the lower limit. Few: each costs level.
 LEVELS = (0.0, 0.05, 0.2)
 
@@ -64,10 +65,9 @@ def estimate_overlap(
     """
     for name, values in (("protected", protected), ("control", control)):
         checks.finite_array(name, values, 1)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie in (0, 1); got {confidence}.")
-    if not 0 < reach < 1:
-        raise ValueError(f"reach must lie in (0, 1); got {reach}.")
+    for name, value in (("confidence", confidence), ("reach", reach)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie in (0, 1); got {value}.")
     y, x0 = np.sort(np.asarray(protected, float)), np.sort(np.asarray(control, float))
     tail = (1 - confidence) / 2
     if members is None:
@@ -86,15 +86,15 @@ def _with_members(y: np.ndarray, x0: np.ndarray, x1: np.ndarray, tail: float) ->
     f, t = int(_above(x0, cut)), int(_above(x1, cut))
     fpr, tpr = f / len(x0), t / len(x1)
     if tpr <= fpr:
-        told = "known members do not stand out: nothing can be said"
-        return Overlap(Interval(0.0, 0.0, 1.0), fpr, tpr, told)
+        silent = "known members do not stand out: nothing can be said"
+        return Overlap(Interval(0.0, 0.0, 1.0), fpr, tpr, silent)
     count = int(_above(y, cut))
     # Jeffreys' prior: rates of 0 or 1 of a finite sample are not taken for certain.
     beliefs = [(hits + 0.5, len(x) - hits + 0.5) for hits, x in ((f, x0), (t, x1))]
     low, high = _limits(count, len(y), beliefs[0], beliefs[1], tail)
     mid = float(np.clip((count / len(y) - fpr) / (tpr - fpr), low, high))
-    told = f"true positive rate measured on {len(x1)} known members"
-    return Overlap(Interval(low, mid, high), fpr, tpr, told)
+    basis = f"true positive rate measured on {len(x1)} known members"
+    return Overlap(Interval(low, mid, high), fpr, tpr, basis)
 
 
 def _without_members(y: np.ndarray, x0: np.ndarray, tail: float, reach: float) -> Overlap:
@@ -106,25 +106,21 @@ def _without_members(y: np.ndarray, x0: np.ndarray, tail: float, reach: float) -
         count = int(_above(y, x0[n - 1 - hits]))
         return count, _limits(count, size, (hits + 1, n - hits), None, tail)
 
-    found = []
+    limits = []
     for level in LEVELS:
         hits = int(level * n)
         count, (low, _) = at(hits, tail / len(LEVELS))
-        found.append((low, (count / size - hits / n) / (1 - hits / n), hits / n))
-    low, mid, fpr = max(found)
+        limits.append((low, (count / size - hits / n) / (1 - hits / n), hits / n))
+    low, mid, fpr = max(limits)
     mid = max(low, mid)
     # By bad luck, or where the assumption fails, the threshold of the upper limit may say less.
     high = max(mid, at(n - max(1, int(reach * n)), tail)[1][1])
-    told = f"every member shows more evidence than {reach:.0%} of the controls (upper limit only)"
-    return Overlap(Interval(low, mid, high), fpr, 1.0, told)
+    basis = f"every member shows more evidence than {reach:.0%} of the controls (upper limit only)"
+    return Overlap(Interval(low, mid, high), fpr, 1.0, basis)
 
 
 def _limits(
-    count: int,
-    size: int,
-    controls: tuple[float, float],
-    members: tuple[float, float] | None,
-    tail: float,
+    count: int, size: int, controls: Beta, members: Beta | None, tail: float
 ) -> tuple[float, float]:
     """Smallest and largest K/N for which `count` or more, and `count` or fewer, are likely."""
     low, high = size, 0

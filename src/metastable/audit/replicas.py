@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metastable.audit.audit import (
-    build_generators,
-    cheapest,
-    fit,
-    prepare,
-    read_facts,
-    run_audit,
-    write_json,
-)
-from metastable.audit.collect import collect, write_rows
+from metastable.audit import audit
+from metastable.audit.collect import counted, write_rows
 from metastable.audit.evidence import questions
 from metastable.audit.spec import AuditConfig
 from metastable.audit.validity import calibration, main_p, resplit
@@ -38,10 +29,7 @@ def run_sweep(
     sizes: Sequence[str] = (),
     seeds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """One audit for each combination, each in a folder of its own; finished ones are kept.
-
-    An axis that is left empty stays at the config's value.
-    """
+    """One audit a combination, in its own folder; an empty axis stays at the config's value."""
     own = config.split.overlap, config.model.size, config.seed
     count = math.prod(max(1, len(axis)) for axis in (overlaps, sizes, seeds))
     if count > MOST:
@@ -49,7 +37,9 @@ def run_sweep(
             f"a sweep must be of at most {MOST} audits; got {count}: ask for fewer seeds, overlaps "
             "or sizes."
         )
-    axes = [list(axis) or [one] for axis, one in zip((overlaps, sizes, seeds), own, strict=True)]
+    axes = [
+        list(axis) or [value] for axis, value in zip((overlaps, sizes, seeds), own, strict=True)
+    ]
     if config.model.family == "folder" and (overlaps or sizes):
         raise ValueError(
             "a sweep over overlaps or sizes must train its models; the config has a model folder: "
@@ -63,16 +53,16 @@ def run_sweep(
         for overlap, size, seed in itertools.product(*axes)
     }
     runs = []
-    for name, one in cases.items():
+    for name, case in cases.items():
         place = folder / name
         if (place / MANIFEST).is_file():
-            told = read_facts(place)  # refuses a damaged one
+            facts = audit.read_facts(place)  # refuses a damaged one
         else:
-            with _counted(runs, len(cases), "audits"):
-                told = run_audit(one, place).to_dict()
-        kept = ("verdict", "reason", "p_value", "overlap_estimate", "auc", "exact_rate", "out")
-        runs.append({"name": name} | {key: told[key] for key in kept})
-        write_json(folder / "sweep.json", runs)
+            with counted(runs, len(cases), "audits"):
+                facts = audit.run_audit(case, place).to_dict()
+        kept = "verdict reason p_value overlap_estimate auc exact_rate out".split()
+        runs.append({"name": name} | {key: facts[key] for key in kept})
+        audit.write_json(folder / "sweep.json", runs)
     return {"runs": runs, "out": str(folder)}
 
 
@@ -98,7 +88,7 @@ def run_null(
             f"replicas must be at most {MOST} and resplits {100 * MOST}; got {replicas} and "
             f"{resplits}: ask for fewer."
         )
-    prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
+    audit.prepare(config.altered(split__overlap=0.0))  # refuses what cannot be dealt out
     with claimed(folder, config, "audit"):
         return _null(config, folder, replicas, resplits)
 
@@ -108,27 +98,20 @@ def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> di
     p_values, halves = [], []
     shares = np.diff(np.linspace(0, resplits, replicas + 1).astype(int)).tolist()
     for k, share in enumerate(shares):
-        one = config.altered(split__overlap=0.0, seed=config.seed + k)
-        place = folder / f"seed={one.seed}"
-        case = prepare(one)
+        own = config.altered(split__overlap=0.0, seed=config.seed + k)
+        place = folder / f"seed={own.seed}"
+        case = audit.prepare(own)
         place.mkdir(exist_ok=True)
-        with _counted(p_values, replicas, "models"):
-            fitted = fit(case, case.split.training, one.seed, place / "training.npz")
-            rows = collect(
-                fitted.target,
-                case.split.items,
-                cheapest(build_generators(one.generators)),
-                levels=case.corpus.levels,
-                folder=place / "parts",
-                batch=one.batch,
-                seed=one.seed,
-            )
-        write_rows(rows, place / "items.csv")
-        p_values.append(main_p(rows, seed=one.seed))
+        with counted(p_values, replicas, "models"):
+            fitted = audit.fit(case, case.split.training, own.seed, place / "training.npz")
+            generators = audit.cheapest(audit.build_generators(own.generators))
+            rows = case.ask(fitted.target, case.split.items, generators, folder=place / "parts")
+        write_rows(rows, place / audit.ITEMS)
+        p_values.append(main_p(rows, seed=own.seed))
         main = questions(rows)[0]
         pooled = np.concatenate([main.protected, main.control])
-        halves += resplit(pooled, splits=share, seed=one.seed)
-    told = {
+        halves += resplit(pooled, splits=share, seed=own.seed)
+    facts = {
         "replicas": replicas,
         "resplits": resplits,
         "replica_p_values": p_values,
@@ -137,15 +120,5 @@ def _null(config: AuditConfig, folder: Path, replicas: int, resplits: int) -> di
         "rejections_at_5pct": float(np.mean(np.array(p_values + halves) <= 0.05)),
         "out": str(folder),
     }
-    write_json(folder / "null.json", told | {"resplit_p_values": halves})
-    return told
-
-
-@contextmanager
-def _counted(done: Sequence[Any], total: int, what: str) -> Iterator[None]:
-    """Say in a KeyboardInterrupt that passes how many of `total` are done."""
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        within = f"; in the next, {stopped}" if str(stopped) else ""
-        raise KeyboardInterrupt(f"{len(done)} of {total} {what} are done{within}") from None
+    audit.write_json(folder / "null.json", facts | {"resplit_p_values": halves})
+    return facts

@@ -15,20 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Ids = Sequence[int] | NDArray[np.integer]
 
-EVIDENCE = {
-    "exact": 1,
-    "hamming": -1,
-    "edit": -1,
-    "common_run": 1,
-    "squared_error": -1,
-    "nll": -1,
-    "min_k": 1,
-    "min_k_pp": 1,
-    "zlib_ratio": -1,
-    "reference_ratio": -1,
-    "extract_p": 1,
-    "compression": 1,
-}
+EVIDENCE = dict.fromkeys(
+    "exact common_run min_k min_k_pp extract_p compression".split(), 1
+) | dict.fromkeys("hamming edit squared_error nll zlib_ratio reference_ratio".split(), -1)
 
 
 def exact(target: Ids, output: Ids) -> bool:
@@ -60,8 +49,8 @@ def edit(target: Ids, output: Ids) -> float:
     a, b = _ids(target, output)
     places = np.arange(len(b) + 1)
     row = places
-    for k, one in enumerate(a):
-        step = np.concatenate([[k + 1], np.minimum(row[1:] + 1, row[:-1] + (b != one))])
+    for k, symbol in enumerate(a):
+        step = np.concatenate([[k + 1], np.minimum(row[1:] + 1, row[:-1] + (b != symbol))])
         # An insertion costs one for each place passed: a running minimum, once slopes are removed.
         row = np.minimum.accumulate(step - places) + places
     return float(row[-1]) / max(len(a), len(b))
@@ -75,8 +64,8 @@ def common_run(target: Ids, output: Ids) -> float:
     """
     a, b = _ids(target, output)
     runs, longest = np.zeros(len(b) + 1, int), 0
-    for one in a:
-        runs = np.concatenate([[0], np.where(b == one, runs[:-1] + 1, 0)])
+    for symbol in a:
+        runs = np.concatenate([[0], np.where(b == symbol, runs[:-1] + 1, 0)])
         longest = max(longest, int(runs.max()))
     return longest / len(a)
 
@@ -165,9 +154,7 @@ def extractability(logp: ArrayLike, draws: int) -> float:
     if draws < 1:
         raise ValueError(f"draws must be >= 1; got {draws}.")
     total = float(np.sum(_logs(logp)))
-    if total >= 0:
-        return 1.0
-    return -math.expm1(draws * math.log1p(-math.exp(total)))
+    return 1.0 if total >= 0 else -math.expm1(draws * math.log1p(-math.exp(total)))
 
 
 def compression(length: int, shortest: int | None) -> float:

@@ -88,9 +88,9 @@ class GeneratorSpec(Model):
             "discrete": {"steps", "tries", "items"},
             "amortised": {"steps", "rate", "network"},
         }[self.kind]
-        told = {k for k, v in self if v is not None} - {"kind", "budgets"}
-        if told - knows:
-            raise ValueError(f"of kind {self.kind} knows no {', '.join(sorted(told - knows))}")
+        odd = self.settings().keys() - knows
+        if odd:
+            raise ValueError(f"of kind {self.kind} knows no {', '.join(sorted(odd))}")
         return self
 
     def settings(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class AuditConfig(Spec):
     @model_validator(mode="after")
     def _enough(self) -> AuditConfig:
         n, m = (-(-k // self.split.per_document) for k in (self.split.items, self.split.controls))
-        asked = 5 + sum(len(one.budgets) for one in self.generators)
+        asked = 5 + sum(len(spec.budgets) for spec in self.generators)
         least = asked / relabellings(n, m, 10**9)
         if least > self.level:
             raise ValueError(
@@ -135,15 +135,13 @@ class AuditConfig(Spec):
 
     @model_validator(mode="after")
     def _distinct(self) -> AuditConfig:
-        budgets = Counter((one.kind, budget) for one in self.generators for budget in one.budgets)
-        (kind, budget), times = max(
-            budgets.items(), key=lambda item: item[1], default=((None, 0), 0)
-        )
-        if times > 1:
-            raise ValueError(
-                f"generators must not repeat a kind and budget; {kind} {budget} stands there "
-                f"{times} times, and its rows could not be told apart: keep one"
-            )
+        budgets = Counter((spec.kind, k) for spec in self.generators for k in spec.budgets)
+        for (kind, budget), times in budgets.most_common(1):
+            if times > 1:
+                raise ValueError(
+                    f"generators must not repeat a kind and budget; {kind} {budget} stands there "
+                    f"{times} times, and its rows could not be told apart: keep one"
+                )
         return self
 
     def altered(self, **changes: Any) -> AuditConfig:
@@ -153,10 +151,4 @@ class AuditConfig(Spec):
         0.1
         """
         tree = self.model_dump(mode="json", exclude_none=True)
-        for key, value in changes.items():
-            *parents, last = key.split("__")
-            node = tree
-            for parent in parents:
-                node = node[parent]
-            node[last] = value
-        return self.from_tree(tree)
+        return self.from_tree(tree, {k.replace("__", "."): v for k, v in changes.items()})

@@ -26,16 +26,13 @@ PROBES = 20  # passages of a control document that are looked for in the corpus
 
 @dataclass(frozen=True)
 class Item:
-    """A passage to be elicited: `group` is "member", "protected" (not a member) or "control".
-
-    `before` is what stands before it in its document, as far as M may have been shown it.
-    """
+    """A passage to be elicited."""
 
     name: str
     document: str
-    group: str
+    group: str  # "member", "protected" (not a member) or "control"
     text: str
-    before: str = ""
+    before: str = ""  # what stands before it in its document, as far as M may have been shown it
 
 
 @dataclass(frozen=True)
@@ -62,10 +59,8 @@ class Split:
 
     def to_dict(self) -> dict[str, Any]:
         """What is where: documents and items by group, with a digest of each text."""
-        documents = {
-            name: sorted({item.document for item in self.group(name)})
-            for name in ("member", "protected", "control")
-        }
+        groups = ("member", "protected", "control")
+        documents = {name: sorted({i.document for i in self.group(name)}) for name in groups}
         return {
             "overlap": self.overlap if self.known else None,
             "seed": self.seed,
@@ -170,12 +165,7 @@ class _Cut:
 
 
 def _draw(
-    pool: Sequence[Document],
-    wanted: int,
-    per_document: int,
-    cut: _Cut,
-    n: int,
-    taken: set[str],
+    pool: Sequence[Document], wanted: int, per_document: int, cut: _Cut, n: int, taken: set[str]
 ) -> tuple[list[Drawn], list[Document]]:
     """`wanted` documents with windows free of `taken` n-grams, and the documents not used."""
     drawn: list[Drawn] = []
@@ -217,34 +207,30 @@ def _items(drawn: Sequence[Drawn], group: str, most: int) -> list[Item]:
 
 
 def _spread(
-    rest: Sequence[Document],
-    wanted: int,
-    cut: _Cut,
-    n: int,
-    taken: set[str],
+    rest: Sequence[Document], wanted: int, cut: _Cut, n: int, taken: set[str]
 ) -> list[Window]:
     """Background windows, as many as possible from each document, none with a taken n-gram."""
     checks.integer("background", wanted, 1, "A model needs something to be trained on.")
     queues = [cut(document) for document in rest]
-    found: list[Window] = []
-    seen: set[str] = set()
-    while queues and len(found) < wanted:
+    windows: list[Window] = []
+    texts: set[str] = set()
+    while queues and len(windows) < wanted:
         for queue in list(queues):
             window = next(queue, None)
             if window is None:
                 queues.remove(queue)
                 continue
             _, before, text = window
-            if text not in seen and ngrams(before + text, n).isdisjoint(taken):
-                seen.add(text)
-                found.append((before, text))
-    if len(found) < wanted:
+            if text not in texts and ngrams(before + text, n).isdisjoint(taken):
+                texts.add(text)
+                windows.append((before, text))
+    if len(windows) < wanted:
         raise ValueError(
             f"background needs {wanted} windows of documents that are neither protected nor "
-            f"control; {len(found)} are left: lower background, items or controls, or bring more "
+            f"control; {len(windows)} are left: lower background, items or controls, or bring more "
             "documents."
         )
-    return found[:wanted]
+    return windows[:wanted]
 
 
 def _refuse_known(corpus: Corpus, control: Corpus, length: int, n: int) -> None:
@@ -262,11 +248,11 @@ def _refuse_known(corpus: Corpus, control: Corpus, length: int, n: int) -> None:
         text = document.text
         starts = range(0, len(text), max(length, len(text) // PROBES))
         windows = [text[s : s + length] for s in starts]
-        found = [w for w in windows if not ngrams(w, n).isdisjoint(grams)]
-        if 2 * len(found) > len(windows):
+        known = [w for w in windows if not ngrams(w, n).isdisjoint(grams)]
+        if 2 * len(known) > len(windows):
             raise ValueError(
-                f"control must not be found in training; {len(found)} of {len(windows)} passages "
-                f"of {document.name!r} stand in the corpus too, such as {found[0][:40]!r}: leave "
+                f"control must not be found in training; {len(known)} of {len(windows)} passages "
+                f"of {document.name!r} stand in the corpus too, such as {known[0][:40]!r}: leave "
                 "that document out of the control."
             )
 

@@ -189,7 +189,7 @@ def effect(
     mid = float(x.mean() - y.mean())
     if np.ptp(x) == 0 and np.ptp(y) == 0:
         return Interval(mid, mid, mid)
-    found = stats.bootstrap(
+    limits = stats.bootstrap(
         (x, y),
         lambda a, b, axis: a.mean(axis) - b.mean(axis),
         n_resamples=resamples,
@@ -197,7 +197,7 @@ def effect(
         method="BCa",
         rng=np.random.default_rng([checks.seed(seed), 3]),
     ).confidence_interval
-    return Interval(float(found.low), mid, float(found.high))
+    return Interval(float(limits.low), mid, float(limits.high))
 
 
 def item_q_values(protected: ArrayLike, control: ArrayLike) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from the empirical law of the training set, which is reported.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.tasks import Batch
 from metastable.models.own.training import Fit, Recipe, train
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
+from metastable.models.pretrained import sha256
 
 Family = Literal["transformer", "rnn", "lstm", "gru"]
 
@@ -145,10 +147,7 @@ def train_target(
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Fitted:
-    """Train a model on windows (before, text); `held_out` texts are only measured.
-
-    The recipe's seed is that of M's first weights too.
-    """
+    """Train a model, from the recipe's seed, on windows (before, text); measure `held_out`."""
     recipe = recipe or Recipe()
     model = build_model(family, size, alphabet.size, recipe.seed).to(torch_device(device))
     target = Target(model, alphabet, device)
@@ -158,30 +157,24 @@ def train_target(
     task = Reading(torch.cat([target.opening(len(ids)), ids], 1), leads)
     fit = train(model, task, recipe, checkpoint=checkpoint, progress=progress)
     target.freeze()
-    return Fitted(
-        target,
-        fit,
-        sum(w.numel() for w in model.parameters()),
-        window_nll(target, texts) - math.log(len(set(texts))),
-        window_nll(target, held_out),
-    )
+    count = sum(w.numel() for w in model.parameters())
+    divergence = window_nll(target, texts) - math.log(len(set(texts)))
+    return Fitted(target, fit, count, divergence, window_nll(target, held_out))
 
 
 @torch.no_grad()
 def window_nll(target: Target, texts: Sequence[str]) -> float:
     """Mean of −log p over windows, each with the end that a shorter one was trained to have."""
-    ids, _ = target.rows(texts)
-    parts = ids.split(256)
-    total = sum(
-        float(target.log_probs(target.model.embed(target.opening(len(part))), part).double().sum())
-        for part in parts
-    )
+    total = 0.0
+    for part in target.rows(texts)[0].split(256):
+        opening = target.model.embed(target.opening(len(part)))
+        total += float(target.log_probs(opening, part).double().sum())
     return -total / len(texts)
 
 
 def open_folder(folder: str | Path, device: str = "cpu") -> Target:
     """A causal language model of a Hugging Face folder, as a target."""
-    from metastable.models.hugging import load_causal
+    from metastable.models.folder import load_causal
 
     model, tokenizer = load_causal(folder)
     alphabet = Tokens(tokenizer, model.vocabulary)
@@ -199,6 +192,23 @@ def refuse_folder(folder: str | Path) -> None:
                 f"model folder must hold {' or '.join(patterns)}; none in {folder}: name the "
                 "folder that holds the model's files."
             )
+
+
+def file_digests(path: str | Path) -> dict[str, str]:
+    """SHA-256 of a file, or of each file that lies directly in a folder, by name."""
+    path = Path(path)
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return {file.name: sha256(file) for file in files if file.is_file()}
+
+
+def weights_digest(model: Any) -> str:
+    """SHA-256 over names, shapes and numbers of a model's weights, in the order of their names."""
+    sha = hashlib.sha256()
+    for name, weight in sorted(model.state_dict().items()):
+        array = weight.detach().cpu().numpy()
+        sha.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
 
 
 def make_alphabet(kind: str, texts: Sequence[str]) -> Alphabet:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from metastable.audit.blind import Blind
-from metastable.audit.evidence import Question, Row, questions
+from metastable.audit.evidence import Question, Row, permutation_p_values, questions
 from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
 from metastable.core import checks
 from metastable.core.progress import Bar
@@ -79,19 +79,16 @@ def check_nulls(nulls: Mapping[str, float]) -> list[Condition]:
         if name not in nulls:
             made.append(Condition(name, None, "not run"))
             continue
-        told = f"p = {nulls[name]:.3g}, adjusted {adjusted[name]:.3g}"
-        if adjusted[name] <= STOP:
-            told += ": the audit finds replication where there can be none"
         held = adjusted[name] > STOP
+        told = f"p = {nulls[name]:.3g}, adjusted {adjusted[name]:.3g}"
+        told += "" if held else ": the audit finds replication where there can be none"
         made.append(Condition(name, held, told, {"p_value": nulls[name]}))
     return made
 
 
 def null_p(rows: Iterable[Row], *, draws: int = 9999, seed: int = 0) -> float:
     """The smallest adjusted p-value of rows collected where nothing can be found."""
-    asked = questions(rows)
-    p = [permutation_p(q.protected, q.control, draws=draws, seed=seed) for q in asked]
-    return min(adjust_holm(p))
+    return min(permutation_p_values(questions(rows), draws=draws, seed=seed)[1])
 
 
 def main_p(rows: Iterable[Row], *, draws: int = 9999, seed: int = 0) -> float:
@@ -123,13 +120,13 @@ def resplit(
     pooled = np.asarray(values, float)
     random = np.random.default_rng([checks.seed(seed), 6])
     half = len(pooled) // 2
-    found = []
+    p_values = []
     with Bar("re-splits") as bar:
         for k in range(splits):
             mixed = random.permutation(pooled)
-            found.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
+            p_values.append(permutation_p(mixed[:half], mixed[half:], draws=draws, seed=seed + k))
             bar.update((k + 1) / splits)
-    return found
+    return p_values
 
 
 def calibration(p_values: Sequence[float]) -> tuple[float, float]:

@@ -13,21 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metastable.audit import validity
 from metastable.audit.blind import separate_blindly
 from metastable.audit.evidence import Finding, Question, Row, decisive, examine, questions
 from metastable.audit.overlap import estimate_overlap
 from metastable.audit.statistics import tpr_at_fpr
-from metastable.audit.validity import (
-    Condition,
-    check_blind,
-    check_calibration,
-    check_nulls,
-    check_size,
-    in_words,
-    null_p,
-    permuted_p,
-    resplit,
-)
 
 DRAWS = 9999
 
@@ -60,12 +50,10 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the conditions, by name."""
-        told = asdict(self)
-        del told["conditions"]
-        return told
+        return {k: v for k, v in asdict(self).items() if k != "conditions"}
 
 
-def judge(
+def make_verdict(
     rows: Sequence[Row],
     *,
     level: float,
@@ -75,7 +63,7 @@ def judge(
     known_members: ArrayLike | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """Judge an audit from its rows.
+    """The verdict of an audit, from its rows.
 
     `blind` holds the texts of protected and of control documents, for the classifier that never
     asks M; `nulls` the rows collected from models or items that nothing must show on, by the names
@@ -90,14 +78,16 @@ def judge(
     main = asked[0]
     findings = examine(asked, draws=DRAWS, seed=seed)
     separated = separate_blindly(*blind, seed=seed)
-    found = {name: null_p(own, draws=DRAWS, seed=seed) for name, own in (nulls or {}).items()}
-    found["permuted_labels"] = permuted_p(asked, draws=DRAWS, seed=seed)
+    settings = {"draws": DRAWS, "seed": seed}
+    null = {name: validity.null_p(own, **settings) for name, own in (nulls or {}).items()}
+    null["permuted_labels"] = validity.permuted_p(asked, **settings)
+    halves = validity.resplit(main.control, seed=seed)
     conditions = [
-        check_size(asked, level, DRAWS),
-        check_blind(separated),
-        *check_nulls(found),
-        check_calibration("calibrated over re-splits", resplit(main.control, seed=seed)),
-        check_calibration("calibrated over null models", replicates),
+        validity.check_size(asked, level, DRAWS),
+        validity.check_blind(separated),
+        *validity.check_nulls(null),
+        validity.check_calibration("calibrated over re-splits", halves),
+        validity.check_calibration("calibrated over null models", replicates),
     ]
     verdict, reason = _decide(findings, conditions, level)
     likely = next((q for q in asked if q.score == "nll"), main)
@@ -118,67 +108,53 @@ def judge(
         blind_auc=separated.auc.mid,
         main=main.name,
         decided_by=best.name,
-        findings=[one.to_dict() for one in findings],
+        findings=[finding.to_dict() for finding in findings],
         rates=rates,
         overlap_assumption=overlap.assumption,
-        conditions=[asdict(one) for one in conditions],
+        conditions=[asdict(condition) for condition in conditions],
     )
 
 
 def _decide(
-    findings: Sequence[Finding], conditions: Sequence[Condition], level: float
+    findings: Sequence[Finding], conditions: Sequence[validity.Condition], level: float
 ) -> tuple[str, str]:
-    failed = [one for one in conditions if one.held is False]
+    failed = [f"{validity.in_words(c.name)}: {c.told}" for c in conditions if c.held is False]
     if failed:
-        return "inconclusive", "; ".join(f"{in_words(one.name)}: {one.told}" for one in failed)
+        return "inconclusive", "; ".join(failed)
     best = decisive(findings)
     smallest = f"{best.name}, {len(findings)} questions, smallest adjusted p = {best.adjusted:.2g}"
-    found = [one for one in findings if one.adjusted <= level]
-    if not found:
+    strong = [finding for finding in findings if finding.adjusted <= level]
+    if not strong:
         return "no evidence", f"protected items do not stand out from controls ({smallest})"
-    clear = [one for one in found if one.effect.low > 0]
+    clear = [finding for finding in strong if finding.effect.low > 0]
     if not clear:
         return "inconclusive", f"effect: its 95 % interval contains 0 ({smallest})"
-    written = [one for one in clear if one.reconstructs]
+    written = [finding for finding in clear if finding.reconstructs]
     if not written:
-        return (
-            "replicates",
-            f"by likelihood only: M knows the items and was not seen to write them ({smallest})",
-        )
+        knows = "by likelihood only: M knows the items and was not seen to write them"
+        return "replicates", f"{knows} ({smallest})"
+    names = ", ".join(finding.name for finding in written)
     # The p-value of each question that is named, and of the best where it is another.
-    names, values = (", ".join(part) for part in zip(*map(_quoted, written), strict=True))
-    if best not in written:
-        values += f"; {smallest}"
-    else:
-        values += f"; {len(findings)} questions"
-    return (
-        "replicates",
-        f"M comes nearer to protected items than to controls by {names} (adjusted p = {values})",
-    )
-
-
-def _quoted(finding: Finding) -> tuple[str, str]:
-    return finding.name, f"{finding.adjusted:.2g}"
+    values = ", ".join(f"{finding.adjusted:.2g}" for finding in written)
+    values += f"; {len(findings)} questions" if best in written else f"; {smallest}"
+    nearer = f"M comes nearer to protected items than to controls by {names}"
+    return "replicates", f"{nearer} (adjusted p = {values})"
 
 
 def _rate(question: Question, level: float) -> dict[str, Any]:
     try:
-        found = tpr_at_fpr(question.protected, question.control, level)
+        rate = tpr_at_fpr(question.protected, question.control, level)
     except ValueError as error:
         return {"level": level, "tpr": None, "told": str(error)}
-    return {"level": level, "tpr": found.to_list(), "told": ""}
+    return {"level": level, "tpr": rate.to_list(), "told": ""}
 
 
 def _by_group(rows: Sequence[Row], main: Question, score: str) -> dict[str, float | None]:
     """Means over items: of known members, of the whole protected set, of controls."""
     own = [row for row in rows if main.is_of(row)]
-    groups = {
-        "members": ("member",),
-        "protected": ("member", "protected"),
-        "control": ("control",),
+    groups = {"members": ("member",), "protected": ("member", "protected"), "control": ("control",)}
+    values = {
+        name: [float(row[score]) for row in own if row["group"] in kinds]
+        for name, kinds in groups.items()
     }
-    told: dict[str, float | None] = {}
-    for name, kinds in groups.items():
-        values = [float(row[score]) for row in own if row["group"] in kinds]
-        told[name] = float(np.mean(values)) if values else None
-    return told
+    return {name: float(np.mean(v)) if v else None for name, v in values.items()}

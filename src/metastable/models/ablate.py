@@ -65,10 +65,8 @@ class WithoutNorms(Ablation):
     """Every norm of the layers is the identity; states may then grow without bound."""
 
     def change(self, layer, anatomy, network):
-        for path in anatomy.norms:
-            yield (
-                part_at(layer, path).register_forward_hook(lambda module, args, out: args[0]).remove
-            )
+        for norm in (part_at(layer, path) for path in anatomy.norms):
+            yield norm.register_forward_hook(lambda module, args, out: args[0]).remove
 
 
 @dataclass(frozen=True)
@@ -128,21 +126,21 @@ class IdentityValue(Ablation):
 
     def change(self, layer, anatomy, network):
         attention = part_at(layer, anatomy.attention)
-        seen: dict[str, Any] = {"inside": False}
+        state: dict[str, Any] = {"inside": False}
 
         def look(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             # O is often called inside the module that knows P: ask it for P first.
-            if seen["inside"]:
+            if state["inside"]:
                 return
-            seen["inside"] = True
+            state["inside"] = True
             try:
-                seen["x"] = args[0] if args else kwargs["hidden_states"]
-                seen["P"] = _weights(network, module, args, kwargs)
+                state["x"] = args[0] if args else kwargs["hidden_states"]
+                state["P"] = _weights(network, module, args, kwargs)
             finally:
-                seen["inside"] = False
+                state["inside"] = False
 
         def speak(module: nn.Module, args: tuple[Any, ...], out: Tensor) -> Tensor:
-            return out if seen["inside"] else self.sign * (seen["P"].mean(1) @ seen["x"])
+            return out if state["inside"] else self.sign * (state["P"].mean(1) @ state["x"])
 
         yield attention.register_forward_pre_hook(look, with_kwargs=True).remove
         yield part_at(layer, anatomy.output).register_forward_hook(speak).remove
@@ -186,21 +184,15 @@ def ablation(text: str) -> Ablation:
         "resampled": lambda: Resampled(int(value or 0)),
     }
     wanted = "attention-only, feed-forward-only, no-norms, beta=F, head=H, value=±1, resampled=SEED"
-    if name not in makers:
-        raise ValueError(f"ablation must be one of {wanted}; got {text!r}.")
     try:
         return makers[name]()
-    except ValueError:
+    except (KeyError, ValueError):
         raise ValueError(f"ablation must be one of {wanted}; got {text!r}.") from None
 
 
 def _silence(module: nn.Module) -> Callable[[], object]:
     """The module's word to the residual stream becomes zero."""
-
-    def hush(module: nn.Module, args: tuple[Any, ...], out: Any) -> Any:
-        return torch.zeros_like(out)
-
-    return module.register_forward_hook(hush).remove
+    return module.register_forward_hook(lambda module, args, out: torch.zeros_like(out)).remove
 
 
 def _weights(

@@ -24,10 +24,12 @@ class Anatomy:
     attention: str  # returns the attention weights as the last of its outputs
     projections: tuple[str, ...]  # query, key, value; or one map that holds all three
     output: str  # O: its output joins the residual stream
-    middle: str  # receives the state after attention as its first argument
     feed_forward: str  # its output joins the residual stream
     norms: tuple[str, str]  # of the attention and of the feed-forward half
     pre_norm: bool = False
+    # Receives the state after attention as its first argument; unless said, the second norm of a
+    # pre-norm layer, and else the feed-forward net.
+    middle: str = ""
     final_norm: str | None = None
     embedding_norm: str | None = None
     parts: tuple[str, ...] = ("",)
@@ -59,7 +61,6 @@ _DISTILBERT = Anatomy(
     attention="attention",
     projections=("attention.q_lin", "attention.k_lin", "attention.v_lin"),
     output="attention.out_lin",
-    middle="ffn",
     feed_forward="ffn",
     norms=("sa_layer_norm", "output_layer_norm"),
     embedding_norm="embeddings.LayerNorm",
@@ -69,7 +70,6 @@ _GPT2 = Anatomy(
     attention="attn",
     projections=("attn.c_attn",),
     output="attn.c_proj",
-    middle="ln_2",
     feed_forward="mlp",
     norms=("ln_1", "ln_2"),
     pre_norm=True,
@@ -93,7 +93,6 @@ _LLAMA = Anatomy(
     attention="self_attn",
     projections=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     output="self_attn.o_proj",
-    middle="post_attention_layernorm",
     feed_forward="mlp",
     norms=("input_layernorm", "post_attention_layernorm"),
     pre_norm=True,
@@ -105,18 +104,15 @@ _OWN = Anatomy(
     attention="attention",
     projections=("attention.query", "attention.key", "attention.value"),
     output="attention.output",
-    middle="feed_forward",
     feed_forward="feed_forward",
     norms=("attention_norm", "feed_forward_norm"),
     scale="beta",
 )
-_OWN_FIRST = replace(_OWN, pre_norm=True, middle="feed_forward_norm", final_norm="stack.norm")
+_OWN_FIRST = replace(_OWN, pre_norm=True, final_norm="stack.norm")
 _OWN_TWO = replace(
     _OWN, layers="{part}.layers.*", parts=("encoder", "decoder"), crossing="cross.output"
 )
-_OWN_TWO_FIRST = replace(
-    _OWN_TWO, pre_norm=True, middle="feed_forward_norm", final_norm="{part}.norm"
-)
+_OWN_TWO_FIRST = replace(_OWN_TWO, pre_norm=True, final_norm="{part}.norm")
 
 # By the `model_type` of a Hugging Face configuration, or by our own names.
 ANATOMIES = (
@@ -139,10 +135,13 @@ def anatomy_of(architecture: str, part: str = "") -> Anatomy | None:
             f"part must be one that {architecture} has ({offered}); got {part!r}: leave it out."
         )
     part = part or known.parts[0]
-    told = {"layers": known.layers.format(part=part)}
-    if known.final_norm is not None:
-        told["final_norm"] = known.final_norm.format(part=part)
-    return replace(known, **told, crossing=known.crossing if part == "decoder" else None)
+    return replace(
+        known,
+        layers=known.layers.format(part=part),
+        final_norm=known.final_norm and known.final_norm.format(part=part),
+        crossing=known.crossing if part == "decoder" else None,
+        middle=known.middle or (known.norms[1] if known.pre_norm else known.feed_forward),
+    )
 
 
 def layers_of(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
@@ -154,8 +153,6 @@ def layers_of(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
 def part_at(module: nn.Module, path: str) -> nn.Module:
     """The module at a dotted path; −1 is the last of a list."""
     for name in path.split("."):
-        if name == "-1" and isinstance(module, nn.ModuleList):
-            module = module[-1]
-        else:
-            module = module.get_submodule(name)
+        last = name == "-1" and isinstance(module, nn.ModuleList)
+        module = module[-1] if last else module.get_submodule(name)
     return module

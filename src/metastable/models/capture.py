@@ -88,28 +88,17 @@ def capture(
     with contextlib.ExitStack() as changes:
         for ablation in ablate:
             changes.enter_context(ablation.on(network, part))
-        seen = pass_through(
-            network,
-            read.ids,
-            part=part,
-            depth=depth,
-            step=step,
-            cycle=cycle,
-            middles=sublayers,
-            progress=progress,
-        )
-    states = seen.states
-    if not gain:
-        states = _without_gain(network, part, seen)
-    normed = final_norm and seen.final is not None
+        settings = {"part": part, "depth": depth, "step": step, "cycle": cycle}
+        passage = pass_through(network, read.ids, middles=sublayers, progress=progress, **settings)
+    states = passage.states if gain else _without_gain(network, part, passage)
+    normed = final_norm and passage.final is not None
     if normed:
-        assert seen.final is not None
-        states = [*states[:-1], seen.final]
-    times = seen.times
+        states = [*states[:-1], passage.final]
+    times = passage.times
     if sublayers:
         halves = [t + step / 2 for t in times[:-1]]
         order = np.argsort([*times, *halves], kind="stable")
-        states = [[*states, *seen.middles][k] for k in order]
+        states = [[*states, *passage.middles][k] for k in order]
         times = sorted([*times, *halves])
     kept = _kept(read, special, first)
     return Trajectory(
@@ -119,17 +108,17 @@ def capture(
             for t, x in zip(times, states, strict=True)
         ),
         clock="layers",
-        outcome=_outcome(seen),
+        outcome=_outcome(passage),
         statistics={
             "model": network.name,
             "architecture": network.architecture,
-            "layers": seen.trained,
-            "tied": seen.period is not None,
+            "layers": passage.trained,
+            "tied": passage.period is not None,
             "heads": network.heads,
             "part": part or None,
             "tokens": int(kept.sum()),
             "words": [word for word, keep in zip(read.words, kept, strict=True) if keep],
-            "special": _told(special, read.special),
+            "special": f"{sum(read.special)} {'kept' if special else 'left out'}",
             "first": "kept" if first else "left out",
             "centre": centre,
             "lengths": "divided out (directions)" if sphere else "kept",
@@ -137,7 +126,7 @@ def capture(
             "final_norm": _final(network, part, normed),
             "diagonal": "excluded: pairs of different tokens",
             "sublayers": sublayers,
-            "ablations": [repr(one) for one in ablate],
+            "ablations": [repr(ablation) for ablation in ablate],
             "step": step,
             "dtype": str(network.model.dtype if not network.own else dtype).removeprefix("torch."),
             "stepper": f"{len(times) - 1} layers",
@@ -148,14 +137,14 @@ def capture(
 
 def choices(run: Trajectory) -> dict[str, Any]:
     """The choices behind a captured trajectory, by name: print them beside every figure."""
-    told = run.statistics
+    statistics = run.statistics
     names = "tokens special first centre lengths gain final_norm diagonal heads part".split()
-    shown = {name: told[name] for name in names if told.get(name) is not None}
-    if told["ablations"]:
-        shown["ablations"] = ", ".join(told["ablations"])
-    if told["step"] != 1.0:
-        shown["step"] = told["step"]
-    return shown | {"dtype": told["dtype"]}
+    shown = {name: statistics[name] for name in names if statistics.get(name) is not None}
+    if statistics["ablations"]:
+        shown["ablations"] = ", ".join(statistics["ablations"])
+    if statistics["step"] != 1.0:
+        shown["step"] = statistics["step"]
+    return shown | {"dtype": statistics["dtype"]}
 
 
 def attention_maps(
@@ -172,8 +161,8 @@ def attention_maps(
     network = load(source, dtype)
     network.anatomy(part, need="an attention map")
     read = read_prompt(network, prompt, tokens)
-    seen = pass_through(network, read.ids, part=part, depth=depth, cycle=cycle, maps=True)
-    return np.stack(seen.maps), list(read.words)
+    passage = pass_through(network, read.ids, part=part, depth=depth, cycle=cycle, maps=True)
+    return np.stack(passage.maps), list(read.words)
 
 
 def _kept(read: Prompt, special: bool, first: bool) -> np.ndarray:
@@ -188,7 +177,7 @@ def _kept(read: Prompt, special: bool, first: bool) -> np.ndarray:
     return kept
 
 
-def _without_gain(network: Network, part: str, seen: Passage) -> list[np.ndarray]:
+def _without_gain(network: Network, part: str, passage: Passage) -> list[np.ndarray]:
     anatomy = network.anatomy(part, need="gain=False")
     assert anatomy is not None
     if anatomy.pre_norm:
@@ -196,8 +185,8 @@ def _without_gain(network: Network, part: str, seen: Passage) -> list[np.ndarray
             f"gain must stay for a model that normalises before its layers; {network.architecture} "
             "has none on the states between them: leave gain=True."
         )
-    start, *states = seen.states
-    applied = itertools.cycle(part_at(layer, anatomy.norms[1]) for layer in seen.applied)
+    start, *states = passage.states
+    applied = itertools.cycle(part_at(layer, anatomy.norms[1]) for layer in passage.applied)
     bare = [_bare(x, norm) for x, norm in zip(states, applied, strict=False)]
     if anatomy.embedding_norm is None:
         return [start, *bare]
@@ -219,10 +208,6 @@ def _final(network: Network, part: str, normed: bool) -> str:
     return "not applied: the last state is before it"
 
 
-def _told(special: bool, marks: tuple[bool, ...]) -> str:
-    return f"{sum(marks)} {'kept' if special else 'left out'}"
-
-
 def _measure(x: np.ndarray, sphere: bool, depth: float) -> Points:
     if not sphere:
         return Points(x, on_sphere=False)
@@ -236,16 +221,12 @@ def _measure(x: np.ndarray, sphere: bool, depth: float) -> Points:
     return Points(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-def _outcome(seen: Passage) -> Outcome:
-    last = seen.times[-1]
-    if seen.ending == "blow_up":
-        return Outcome(
-            "blow_up",
-            f"States left the range of floating point after layer {last:g}. Run fewer layers, or "
-            "with normalisation.",
-        )
-    if seen.ending == "interrupted":
-        return Outcome(
-            "interrupted", f"Interrupted after layer {last:g}; the states so far are kept."
-        )
-    return Outcome("done", f"All {last:g} layers were run.")
+def _outcome(passage: Passage) -> Outcome:
+    last = f"{passage.times[-1]:g}"
+    messages = {
+        "blow_up": f"States left the range of floating point after layer {last}. Run fewer layers, "
+        "or with normalisation.",
+        "interrupted": f"Interrupted after layer {last}; the states so far are kept.",
+        "done": f"All {last} layers were run.",
+    }
+    return Outcome(passage.ending, messages[passage.ending])

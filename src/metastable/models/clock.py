@@ -41,8 +41,7 @@ def fit_clock(layers: Any, mean_cosine: Any, tokens: int) -> FittedClock:
     layers, m = np.asarray(layers, float), np.asarray(mean_cosine, float)
     checks.finite_array("mean_cosine", m, 1)
     tokens = checks.integer("tokens", tokens, 2)
-    found = [_fit(layers, m, beta, tokens) for beta in BETAS]
-    return min(found, key=lambda one: one.error)
+    return min((_fit(layers, m, beta, tokens) for beta in BETAS), key=lambda clock: clock.error)
 
 
 def _fit(layers: np.ndarray, m: np.ndarray, beta: float, tokens: int) -> FittedClock:
@@ -55,7 +54,7 @@ def _fit(layers: np.ndarray, m: np.ndarray, beta: float, tokens: int) -> FittedC
     miss = lambda log_rate: float(np.mean((curve(np.exp(log_rate)) - m) ** 2))
     # The error has several valleys: a grid finds the deepest, then it is followed to its floor.
     grid = np.linspace(np.log(1e-6 / last), np.log(times[-1] / last), 120)
-    near = int(np.argmin([miss(one) for one in grid]))
+    near = int(np.argmin([miss(log_rate) for log_rate in grid]))
     bounds = grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)]
     best: Any = minimize_scalar(miss, bounds=bounds, method="bounded")
     rate = float(np.exp(best.x))

@@ -11,11 +11,7 @@ import numpy as np
 from metastable.core.progress import Bar
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.models.representation import (
-    intrinsic_dimension,
-    linear_cka,
-    top_coordinate_share,
-)
+from metastable.models.representation import intrinsic_dimension, linear_cka, top_coordinate_share
 from metastable.observe.clusters import clusters, gram_rank
 from metastable.observe.energy import energy
 from metastable.observe.kernel import kernel_modes
@@ -61,10 +57,21 @@ class Depthwise:
         """Stretches of depth, long in logarithmic depth, over which the cluster count stands."""
         return plateaus(self.times, self.clusters, min_log_length=0.25)
 
+    @property
+    def series(self) -> dict[str, np.ndarray]:
+        """The observables of one number a state that pages and studies show."""
+        return {
+            "mean_cosine": self.mean_cosine,
+            "mass_099": self.mass[:, 1],
+            "clusters_099": self.clusters,
+            "effective_rank": self.effective_rank,
+            "residual": self.residual,
+        }
+
     def to_dict(self) -> dict[str, Any]:
-        table = {one.name: getattr(self, one.name).tolist() for one in fields(self)}
-        found = [[p.start, p.end, p.value] for p in self.plateaus]
-        return table | {"energy_violations": self.energy_violations, "plateaus": found}
+        table = {column.name: getattr(self, column.name).tolist() for column in fields(self)}
+        plateaus = [[p.start, p.end, p.value] for p in self.plateaus]
+        return table | {"energy_violations": self.energy_violations, "plateaus": plateaus}
 
 
 def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None = None) -> Depthwise:
@@ -77,35 +84,30 @@ def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None =
     """
     frames = [frame.directions() for frame in run.frames]
     chosen = choose_states(np.asarray(run.times), MOST) if thorough else np.array([], int)
-    rows, closer = [], []
+    rows = []
     with Bar("observables", progress) as bar:
         for k, frame in enumerate(frames):
-            rows.append(_look(frame))
-            if k in chosen:
-                closer.append(_look_closer(frame))
+            rows.append(_look(frame) | (_look_closer(frame) if k in chosen else {}))
             bar.update((k + 1) / len(frames))
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    few = {name: np.array([row[name] for row in closer]) for name in CLOSER}
-    labels = table.pop("labels")
-    changes = [count_changes(a, b) for a, b in pairwise(labels)]
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0] if name not in CLOSER}
+    table |= {name: np.array([row[name] for row in rows if name in row]) for name in CLOSER}
+    changes = [count_changes(a, b) for a, b in pairwise(table.pop("labels"))]
     merges, splits = np.array([(0, 0), *changes]).T
     states = [np.asarray(frames[k].points) for k in chosen]
     cka = np.array([[linear_cka(a, b) for b in states] for a in states])
-    times = np.asarray(run.times)
-    return Depthwise(
-        times=times, merges=merges, splits=splits, chosen=chosen, cka=cka, **table, **few
-    )
+    more = {"times": np.asarray(run.times), "chosen": chosen}
+    return Depthwise(merges=merges, splits=splits, cka=cka, **more, **table)
 
 
 def _look(frame: Points) -> dict[str, Any]:
     alike = [similarity(frame, delta, BINS) for delta in DELTAS]
-    found = clusters(frame, angle=float(np.arccos(COSINE)))
+    groups = clusters(frame, angle=float(np.arccos(COSINE)))
     return {
         "mean_cosine": alike[0].mean,
-        "mass": [one.near for one in alike],
+        "mass": [pairs.near for pairs in alike],
         "histogram": alike[0].histogram,
-        "clusters": found.count,
-        "labels": found.labels,
+        "clusters": groups.count,
+        "labels": groups.labels,
         "effective_rank": effective_rank(frame),
         "residual": residual(frame),
         "top_share": top_coordinate_share(frame),
@@ -125,8 +127,7 @@ def choose_states(times: np.ndarray, most: int) -> np.ndarray:
     """Indices of at most `most` states: all of a few, else the ends and even steps of log depth."""
     if len(times) <= most:
         return np.arange(len(times))
-    wanted = np.geomspace(1, len(times), most) - 1
-    return np.unique(np.round(wanted).astype(int))
+    return np.unique(np.round(np.geomspace(1, len(times), most) - 1).astype(int))
 
 
 def count_changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
@@ -138,10 +139,8 @@ def count_changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
     >>> count_changes(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
     (2, 1)
     """
-    pairs = np.unique(np.column_stack([before, after]), axis=0)
-    merges = len(pairs) - len(np.unique(after))
-    splits = len(pairs) - len(np.unique(before))
-    return merges, splits
+    pairs = len(np.unique(np.column_stack([before, after]), axis=0))
+    return pairs - len(np.unique(after)), pairs - len(np.unique(before))
 
 
 def energy_drops(series: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:

@@ -12,7 +12,7 @@ from metastable.core import checks
 from metastable.models.capture import capture
 from metastable.models.folder import load
 from metastable.models.network import Network
-from metastable.models.smiles import SmilesTokenizer
+from metastable.models.prompts import SmilesTokenizer
 
 
 def analogy(
@@ -67,14 +67,14 @@ def context_pull(source: Any, word: str, sentences: Sequence[str]) -> ContextPul
     runs, places = [], []
     for sentence in sentences:
         run = capture(network, sentence, progress=False)
-        shown = [one.lower() for one in run.statistics["words"]]
-        if word.lower() not in shown:
+        words = [shown.lower() for shown in run.statistics["words"]]
+        if word.lower() not in words:
             raise ValueError(f"sentences must each hold the word {word!r}; got {sentence!r}.")
         runs.append(run)
-        places.append(shown.index(word.lower()))
-    told = [(np.asarray(run.points), place) for run, place in zip(runs, places, strict=True)]
-    words = np.stack([x[:, place] for x, place in told], axis=1)  # (T, S, d)
-    rest = np.stack([np.delete(x, place, axis=1).mean(axis=1) for x, place in told], axis=1)
+        places.append(words.index(word.lower()))
+    pairs = [(np.asarray(run.points), place) for run, place in zip(runs, places, strict=True)]
+    words = np.stack([x[:, place] for x, place in pairs], axis=1)  # (T, S, d)
+    rest = np.stack([np.delete(x, place, axis=1).mean(axis=1) for x, place in pairs], axis=1)
     rest /= np.linalg.norm(rest, axis=2, keepdims=True)
     agreement = np.einsum("tsd,tud->tsu", words, words)
     return ContextPull(word, np.asarray(runs[0].times), agreement, np.sum(words * rest, axis=2))

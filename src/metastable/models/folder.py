@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import json
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from metastable.models.network import Network, wrap
-from metastable.models.smiles import SmilesTokenizer
+from metastable.models.own.language import LanguageModel
+from metastable.models.pretrained import NAMES, locate, sha256
+from metastable.models.prompts import SmilesTokenizer
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_SAFE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def load(source: Any, dtype: str = "float32") -> Network:
@@ -29,14 +38,11 @@ def load(source: Any, dtype: str = "float32") -> Network:
     tokeniser if texts are to be read. `dtype` is the precision it runs in: float32 or float64,
     whatever precision the file has. A model in memory is left as it is: see `_twin`.
     """
-    from metastable.models.gguf import load_gguf
-    from metastable.models.pretrained import NAMES, locate
-
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
     if isinstance(source, Network):
         return source
-    if isinstance(source, torch.nn.Module):
+    if isinstance(source, nn.Module):
         return wrap(_twin(source))
     if not isinstance(source, str | Path):
         raise ValueError(
@@ -46,26 +52,26 @@ def load(source: Any, dtype: str = "float32") -> Network:
     if name in NAMES and not path.exists():
         path = locate(name)
     if path.is_file() and path.suffix == ".gguf":
-        return load_gguf(path, name, dtype)
-    if not path.is_dir():
+        path = _from_gguf(path)
+    elif not path.is_dir():
         raise ValueError(
             f"model must be a folder, a .gguf file or one of {', '.join(NAMES)}; nothing at {path}."
         )
-    return load_folder(path, name, dtype)
+    return _load_folder(path, name, dtype)
 
 
-def _twin(model: torch.nn.Module) -> torch.nn.Module:
+def _twin(model: nn.Module) -> nn.Module:
     """The same model with modules, configuration and hooks of its own, and the same tensors.
 
     Looking at it needs evaluation mode and plain attention, which would stay on the model given.
     """
     tensors = [*model.parameters(), *model.buffers()]
     for module in model.modules():  # and those that a module keeps as plain attributes
-        tensors += [value for value in vars(module).values() if isinstance(value, torch.Tensor)]
-    return copy.deepcopy(model, {id(one): one for one in tensors})  # the memo is not copied
+        tensors += [value for value in vars(module).values() if isinstance(value, Tensor)]
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})  # not copied
 
 
-def load_folder(folder: Path, name: str, dtype: str = "float32") -> Network:
+def _load_folder(folder: Path, name: str, dtype: str) -> Network:
     """A network from a Hugging Face folder; see `load`."""
     config = _read_config(folder)
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):
@@ -75,77 +81,112 @@ def load_folder(folder: Path, name: str, dtype: str = "float32") -> Network:
     from transformers import AutoConfig, AutoModel
 
     try:
-        parsed = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        parsed = AutoConfig.from_pretrained(folder, **_SAFE)
     except (ValueError, KeyError, OSError):
         known = f"model_type {config.get('model_type')!r} of {folder / 'config.json'}"
         raise ValueError(
             f"architecture must be one that transformers knows; got {known}."
         ) from None
     except Exception as error:  # of its own validation
-        text = " ".join(str(error).split())[:160]
         raise ValueError(
-            f"{folder / 'config.json'} must hold what its model_type asks for; it does not: {text}"
+            f"{folder / 'config.json'} must hold what its model_type asks for; it does not: "
+            f"{_reason(error)}"
         ) from None
-    with quiet():
-        try:
-            model, told = AutoModel.from_pretrained(
-                folder,
-                config=parsed,
-                local_files_only=True,
-                trust_remote_code=False,
-                weights_only=True,
-                dtype=DTYPES[dtype],
-                attn_implementation="eager",
-                output_loading_info=True,
-            )
-        except Exception as error:  # of safetensors, pickle, torch or transformers: all bad files
-            raise ValueError(_complaint(folder, error)) from None
-    # A pooler comes after the states and is often left out of a file.
-    missing = [key for key in told["missing_keys"] if "pooler" not in key]
-    if missing:
-        raise ValueError(
-            f"weights in {folder} must be complete; {len(missing)} tensors are missing, such as "
-            f"{sorted(missing)[0]}: get the whole folder again."
-        )
+    settings = {"config": parsed, "dtype": DTYPES[dtype], "attn_implementation": "eager"}
+    model = _read_weights(AutoModel, folder, "complete", **settings)
     return wrap(model, name, _load_tokenizer(folder))
+
+
+class Hugging(nn.Module, LanguageModel):
+    """A causal model of transformers; its own positions are added to whatever vectors come."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.model = model
+        self.table = model.get_input_embeddings()
+        self.vocabulary, self.width = self.table.weight.shape
+        self.places = getattr(model.config, "max_position_embeddings", None)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.table(ids)
+
+    def forward_embeddings(self, embeddings: Tensor) -> Tensor:
+        if self.places and embeddings.shape[1] > self.places:
+            raise ValueError(
+                f"prompt and item must fit the model's {self.places} places; they take "
+                f"{embeddings.shape[1]}: shorten the items or the prompt."
+            )
+        return self.model(inputs_embeds=embeddings, use_cache=False).logits.log_softmax(-1)
+
+
+def load_causal(folder: str | Path) -> tuple[Hugging, Any]:
+    """The causal language model and the tokeniser of a Hugging Face folder."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"model folder must exist; nothing at {folder}: check the path.")
+    _read_config(folder)
+    from transformers import AutoModelForCausalLM
+
+    need = "those of a causal language model"
+    model = _read_weights(AutoModelForCausalLM, folder, need, dtype=torch.float32)
+    tokenizer = _load_tokenizer(folder)
+    if tokenizer is None:
+        raise ValueError(f"model folder must hold a tokeniser; none in {folder}: add its files.")
+    return Hugging(model).eval(), tokenizer
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """config.json, after refusing a folder that wants its own code run."""
-    told: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for file in ("tokenizer_config.json", "config.json"):
         path = folder / file
         if not path.is_file():
             continue
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise ValueError(f"{path} must be JSON; it cannot be read.") from None
-        if not isinstance(told, dict):
+        if not isinstance(content, dict):
             raise ValueError(
-                f"{path} must hold a JSON object; got {type(told).__name__}: get the file again."
+                f"{path} must hold a JSON object; got {type(content).__name__}: get the file again."
             )
-        if "auto_map" in told:
+        if "auto_map" in content:
             raise ValueError(
                 f"model folder must not ask for code of its own to be run; {path} does "
                 "(auto_map), and it was not run: use a model that transformers itself knows."
             )
     if not (folder / "config.json").is_file():
         raise ValueError(f"model folder must hold config.json; none in {folder}.")
-    return told
+    return content
 
 
-def _complaint(folder: Path, error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if "weights_only" in text or "Weights only load failed" in text or "Unpickling" in text:
-        return (
-            f"weights must be tensors alone; the pickle in {folder} asks for code to be run, and "
-            "it was not: convert it to safetensors where you trust it."
+def _read_weights(kind: Any, folder: Path, need: str, **settings: Any) -> Any:
+    """A model of a class of transformers; files that cannot be read, or lack tensors, are refused.
+
+    A pooler comes after the states and is often left out of a file.
+    """
+    settings |= {"weights_only": True, "output_loading_info": True}
+    with quiet():
+        try:
+            model, report = kind.from_pretrained(folder, **_SAFE, **settings)
+        except Exception as error:  # of safetensors, pickle, torch or transformers: all bad files
+            text = " ".join(str(error).split())
+            if "weights_only" in text or "Weights only load failed" in text or "Unpickling" in text:
+                raise ValueError(
+                    f"weights must be tensors alone; the pickle in {folder} asks for code to be "
+                    "run, and it was not: convert it to safetensors where you trust it."
+                ) from None
+            raise ValueError(
+                f"weights in {folder} must be readable and fit config.json; they are missing, cut "
+                f"short or of another model: {_reason(error)}"
+            ) from None
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise ValueError(
+            f"weights in {folder} must be {need}; {len(missing)} tensors are missing, such as "
+            f"{missing[0]}: get the whole folder again."
         )
-    return (
-        f"weights in {folder} must be readable and fit config.json; they are missing, cut short or "
-        f"of another model: {text[:160]}"
-    )
+    return model
 
 
 def _load_tokenizer(folder: Path) -> Any:
@@ -159,12 +200,15 @@ def _load_tokenizer(folder: Path) -> Any:
 
     with quiet():
         try:
-            return AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
+            return AutoTokenizer.from_pretrained(folder, **_SAFE)
         except Exception as error:  # of tokenizers or transformers: all bad files
-            text = " ".join(str(error).split())[:160]
-            raise ValueError(f"tokeniser in {folder} must be readable; it is not: {text}") from None
+            raise ValueError(
+                f"tokeniser in {folder} must be readable; it is not: {_reason(error)}"
+            ) from None
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]
 
 
 @contextlib.contextmanager
@@ -181,3 +225,60 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bar:
             logging.enable_progress_bar()
+
+
+def cache_folder() -> Path:
+    """Where converted models go: $METASTABLE_CACHE, or `metastable/gguf` in the user's cache."""
+    if chosen := os.environ.get("METASTABLE_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metastable" / "gguf"
+
+
+def _from_gguf(file: Path) -> Path:
+    """A folder of safetensors with the content of a GGUF file, made on first use.
+
+    Dequantising takes most of a minute and four bytes a weight on disk; the folder is named by the
+    digest of the file, so a changed file is converted anew.
+    """
+    folder = cache_folder() / f"{file.stem}-{sha256(file)[:16]}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=folder.parent, prefix="part-"))
+        try:
+            _convert(file, part)
+            part.replace(folder)  # complete or absent: a reader never sees half of it
+            # Afterwards: a refusal is then one line. Meanwhile a terminal shows a bar of tensors.
+            print(f"converted {file.name} once, into {folder}", file=sys.stderr)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _convert(file: Path, folder: Path) -> None:
+    try:
+        import gguf  # noqa: F401  # transformers asks for it only once it has begun
+    except ModuleNotFoundError:
+        raise ValueError("a .gguf file needs the package gguf: pip install gguf.") from None
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
+
+    where = {"gguf_file": file.name, "local_files_only": True}
+    with contextlib.ExitStack() as hushed:
+        hushed.enter_context(quiet())
+        if not sys.stderr.isatty():  # its bar of tensors has no switch of its own
+            hushed.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        try:
+            config = AutoConfig.from_pretrained(file.parent, **where)
+            # With its head: the folder then also serves those who ask for probabilities.
+            kind = AutoModel if config.is_encoder_decoder else AutoModelForCausalLM
+            model = kind.from_pretrained(file.parent, dtype=torch.float32, **where)
+            tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
+        except Exception as error:  # of gguf, NumPy or transformers: all bad files
+            raise ValueError(
+                f"model must be a GGUF file of an architecture that transformers reads; {file} "
+                f"is cut short or another: {_reason(error)}"
+            ) from None
+        # A model read from GGUF remembers a quantisation it no longer has, and refuses to be saved.
+        plain = type(model)(model.config)
+        plain.load_state_dict(model.state_dict())
+        plain.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,27 +52,27 @@ class Inspection:
 
     def to_dict(self, out: str | None = None) -> dict[str, Any]:
         """What `metastable inspect --json` prints."""
-        told, table = self.run.statistics, self.table
+        statistics, table = self.run.statistics, self.table
         violations = table.energy_violations
         control = self.control_table
         return {
-            "model": told["model"],
-            "architecture": told["architecture"],
-            "tied": told["tied"],
-            "layers": told["layers"],
+            "model": statistics["model"],
+            "architecture": statistics["architecture"],
+            "tied": statistics["tied"],
+            "layers": statistics["layers"],
             "depth": float(self.run.times[-1]),
-            "tokens": told["tokens"],
+            "tokens": statistics["tokens"],
             "times": table.times.tolist(),
             **_numbers(table),
             "energy_violations": violations[f"{BETAS[0]:g}"],
             "energy_violations_by_beta": violations,
-            "plateaus": [[one.start, one.end, one.value] for one in table.plateaus],
+            "plateaus": [[p.start, p.end, p.value] for p in table.plateaus],
             "first_token": self.first.to_dict(),
-            "clock": _told(self.clock),
+            "clock": {key: getattr(self.clock, key) for key in ("beta", "rate", "start", "error")},
             "control": None if control is None else _numbers(control),
             "study": None if self.study is None else self.study.to_dict(),
-            "choices": {key: value for key, value in told.items() if key != "words"},
-            "words": told["words"],
+            "choices": {key: value for key, value in statistics.items() if key != "words"},
+            "words": statistics["words"],
             "outcome": self.run.outcome.name,
             "out": out,
         }
@@ -101,75 +101,52 @@ def inspect(
     network = load(source, dtype)
     part = asked.get("part", "")
     reads = [read_prompt(network, prompt, tokens) for prompt in prompts]
-    told = {"depth": depth, "progress": progress, **asked}
-    run = capture(network, reads[0], ablate=ablate, **told)
-    table = depthwise(run, progress=progress)
-    still = None
-    if control:
-        still = capture(network.untrained(seed), reads[0], ablate=ablate, **told)
-    still_table = None if still is None else depthwise(still, progress=progress)
+    settings = {"depth": depth, "ablate": ablate, "progress": progress, **asked}
+
+    def look(model: Network) -> tuple[Trajectory, Depthwise, FittedClock]:
+        run = capture(model, reads[0], **settings)
+        table = depthwise(run, progress=progress)
+        return run, table, fit_clock(table.times, table.mean_cosine, run.frames[0].count)
+
+    run, table, clock = look(network)
+    nothing = None, None, None
+    still, still_table, still_clock = look(network.untrained(seed)) if control else nothing
     raw = capture(network, reads[0], part=part, sphere=False, progress=False)
     known = network.anatomy(part) is not None
-    count = run.frames[0].count
+    begin = (column[:MOST_MAPPED] for column in (reads[0].ids, reads[0].words, reads[0].special))
+    arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
     return Inspection(
         run=run,
         table=table,
-        clock=fit_clock(table.times, table.mean_cosine, count),
+        clock=clock,
         control=still,
         control_table=still_table,
-        control_clock=_clock(still_table, count),
+        control_clock=still_clock,
         first=first_token(raw),
-        maps=attention_maps(network, _begin(reads[0]), part=part)[0] if known else None,
+        maps=attention_maps(network, Prompt(*begin), part=part)[0] if known else None,
         map_words=list(reads[0].words[:MOST_MAPPED]),
         heads=head_matrices(network, part) if known else [],
         fits=fit_weights(network, part) if known else [],
         analogies=_analogies(network),
         pull=_pull(network),
-        study=_study(network, reads, seed, control, {**told, "ablate": ablate}),
+        study=study(network, reads, arms=arms, seed=seed, **settings) if len(reads) > 1 else None,
     )
 
 
 def _numbers(table: Depthwise) -> dict[str, Any]:
-    return {
-        "mean_cosine": table.mean_cosine.tolist(),
-        "mass_099": table.mass[:, 1].tolist(),
-        "clusters_099": table.clusters.tolist(),
-        "effective_rank": table.effective_rank.tolist(),
-        "residual": table.residual.tolist(),
-    }
-
-
-def _told(clock: FittedClock) -> dict[str, float]:
-    return {"beta": clock.beta, "rate": clock.rate, "start": clock.start, "error": clock.error}
-
-
-def _clock(table: Depthwise | None, tokens: int) -> FittedClock | None:
-    return None if table is None else fit_clock(table.times, table.mean_cosine, tokens)
-
-
-def _begin(read: Prompt) -> Prompt:
-    return replace(read, **{n: getattr(read, n)[:MOST_MAPPED] for n in ("ids", "words", "special")})
-
-
-def _study(
-    network: Network, reads: list[Prompt], seed: int, control: bool, told: dict[str, Any]
-) -> Study | None:
-    if len(reads) < 2:
-        return None
-    arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
-    return study(network, reads, arms=arms, seed=seed, **told)
+    return {name: values.tolist() for name, values in table.series.items()}
 
 
 def _analogies(network: Network) -> dict[str, list[tuple[str, float]]]:
     """Those whose words the vocabulary has."""
-    found = {}
+    answers = {}
     for plus, minus in ANALOGIES:
         question = f"{plus[0]} − {minus[0]} + {plus[1]}"
         try:
-            found[question] = analogy(network, plus, minus)
+            answers[question] = analogy(network, plus, minus)
         except ValueError:
             continue
-    return found
+    return answers
 
 
 def _pull(network: Network) -> ContextPull | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,15 +16,12 @@ from metastable.models.own.transformer import DecoderOnly, EncoderDecoder
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model in evaluation mode, with what is needed to feed it and to find its parts.
-
-    `tokenizer` is None for a model that takes ids alone.
-    """
+    """A model in evaluation mode, with what is needed to feed it and to find its parts."""
 
     model: nn.Module
     architecture: str
     name: str
-    tokenizer: Any = None
+    tokenizer: Any = None  # of a model that takes texts, and not ids alone
 
     @property
     def config(self) -> Any:
@@ -64,13 +61,13 @@ class Network:
 
     def anatomy(self, part: str = "", need: str = "") -> Anatomy | None:
         """The map of its layers. With `need`, what asks for it: refuse where there is none."""
-        found = anatomy_of(self.architecture, part)
-        if found is None and need:
+        known = anatomy_of(self.architecture, part)
+        if known is None and need:
             raise ValueError(
                 f"{need} needs an architecture whose parts are known; got {self.architecture!r}: "
                 "only its states can be captured (known: metastable.models.anatomy)."
             )
-        return found
+        return known
 
     @torch.no_grad()
     def run(self, ids: list[int], part: str = "", **asked: Any) -> Any:
@@ -99,10 +96,8 @@ class Network:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             fresh = type(self.model)(copy.deepcopy(self.config))
-        dtype = next(self.model.parameters()).dtype
-        return Network(
-            fresh.to(dtype).eval(), self.architecture, f"{self.name}, untrained", self.tokenizer
-        )
+        fresh = fresh.to(next(self.model.parameters()).dtype).eval()
+        return replace(self, model=fresh, name=f"{self.name}, untrained")
 
     def with_heads(self, heads: int) -> Network:
         """The same matrices cut into another number of heads: a different dynamical system.
@@ -128,14 +123,11 @@ class Network:
                 f"heads must keep the shapes of all matrices; {heads} does not for "
                 f"{self.architecture}, which sets the size of a head apart."
             ) from None
-        return Network(again.eval(), self.architecture, self.name, self.tokenizer)
+        return replace(self, model=again.eval())
 
 
 def wrap(model: nn.Module, name: str | None = None, tokenizer: Any = None) -> Network:
-    """A network around a model: one of ours, or one of transformers (its head is left out).
-
-    The model itself is used, not a copy; it is put into evaluation mode.
-    """
+    """A network around the model itself, ours or transformers' (without its head), set to eval."""
     if isinstance(model, DecoderOnly | EncoderDecoder):
         kind = "decoder" if isinstance(model, DecoderOnly) else "encoder-decoder"
         norm = ", norm first" if model.config.norm_first else ""
@@ -148,7 +140,6 @@ def wrap(model: nn.Module, name: str | None = None, tokenizer: Any = None) -> Ne
             f"metastable.models; got {type(model).__name__}."
         )
     base = getattr(model, "base_model", model)
-    set_attention = getattr(base, "set_attn_implementation", None)
-    if set_attention is not None:
-        set_attention("eager")  # the only one that hands out attention weights
+    if hasattr(base, "set_attn_implementation"):
+        base.set_attn_implementation("eager")  # the only one that hands out attention weights
     return Network(base.eval(), architecture, name or type(model).__name__, tokenizer)

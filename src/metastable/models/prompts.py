@@ -1,16 +1,52 @@
-"""Text to tokens: ids, the words to show, and which of them are special."""
+"""Text to tokens: ids, the words to show, and which of them are special; reaction SMILES too."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metastable.core import checks
 from metastable.models.network import Network
-from metastable.models.smiles import SmilesTokenizer
+
+# An atom in brackets, a two-letter halogen, an atom, a ring number, a bond, the arrow.
+SMILES = re.compile(r"\[[^\]]+\]|Br|Cl|>>|%\d\d|[BCNOPSFIbcnops0-9()=#+\-./\\:~@?*$>]")
+
+
+class SmilesTokenizer:
+    """Cuts a reaction such as `CCO.Br>>CCBr` into atoms, bonds and the arrow.
+
+    `[CLS]` and `[SEP]` are put around it, as in training. Characters that are no SMILES are
+    refused; an atom the vocabulary lacks becomes `[UNK]`.
+    """
+
+    def __init__(self, vocabulary: Path):
+        self.words = vocabulary.read_text(encoding="utf-8").split("\n")
+        self.ids = {word: number for number, word in enumerate(self.words) if word}
+        self.special = {self.ids[word] for word in ("[PAD]", "[CLS]", "[SEP]")}
+
+    @staticmethod
+    def suits(folder: Path) -> bool:
+        """Whether a folder holds such a vocabulary and no tokeniser of its own."""
+        file = folder / "vocab.txt"
+        if (folder / "tokenizer.json").exists() or not file.is_file():
+            return False
+        words = file.read_text(encoding="utf-8").split("\n")
+        return ">>" in words and "[CLS]" in words and "the" not in words
+
+    def encode(self, text: str) -> list[int]:
+        text = "".join(text.split())
+        parts = SMILES.findall(text)
+        if "".join(parts) != text:
+            odd = next(c for c in text if not SMILES.fullmatch(c) and c not in "[]lr%")
+            raise ValueError(f"text must be reaction SMILES for this model; got {odd!r} in it.")
+        unknown = self.ids["[UNK]"]
+        middle = [self.ids.get(part, unknown) for part in parts]
+        return [self.ids["[CLS]"], *middle, self.ids["[SEP]"]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +84,7 @@ def read_prompt(
     elif isinstance(prompt, str):
         ids = _encode(network, prompt, tokens)
     else:
-        ids = [checks.integer("ids", one, 0) for one in prompt][:tokens]
+        ids = [checks.integer("ids", number, 0) for number in prompt][:tokens]
     if len(ids) < 2:
         raise ValueError(f"text must give at least two tokens; got {len(ids)}: write more.")
     if max(ids) >= network.vocabulary:
@@ -79,9 +115,9 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
 def _words(network: Network, ids: Sequence[int]) -> list[str]:
     tokenizer = network.tokenizer
     if tokenizer is None:
-        return [str(one) for one in ids]
+        return [str(number) for number in ids]
     if isinstance(tokenizer, SmilesTokenizer):
-        return [tokenizer.words[one] for one in ids]
+        return [tokenizer.words[number] for number in ids]
     pieces = tokenizer.convert_ids_to_tokens(list(ids))
     # A table is often longer than the vocabulary, for round numbers.
     return [str(i) if p is None else _plain(p) for i, p in zip(ids, pieces, strict=True)]
@@ -102,4 +138,4 @@ def _special(tokenizer: Any, ids: Sequence[int]) -> list[bool]:
     else:  # an unknown word, or a masked one, is a token of the text
         frames = ("cls", "sep", "bos", "eos", "pad")
         marked = {getattr(tokenizer, f"{frame}_token_id", None) for frame in frames}
-    return [one in marked for one in ids]
+    return [number in marked for number in ids]

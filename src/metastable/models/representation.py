@@ -123,7 +123,7 @@ def first_token(run: Trajectory, threshold: float = 10.0) -> FirstToken:
             "run must keep lengths and the first token: capture(..., sphere=False, first=True)."
         )
     lengths = [np.linalg.norm(np.asarray(frame.points), axis=1) for frame in run.frames]
-    ratios = np.array([one[0] / max(np.median(one[1:]), 1e-300) for one in lengths])
+    ratios = np.array([own[0] / max(np.median(own[1:]), 1e-300) for own in lengths])
     without = [Points(np.asarray(frame.points)[1:], on_sphere=False) for frame in run.frames]
     return FirstToken(
         ratios,

@@ -12,7 +12,7 @@ from metastable.core import checks
 from metastable.core.progress import Bar
 from metastable.flows import Trajectory
 from metastable.models.capture import capture
-from metastable.models.depthwise import Depthwise, choose_states, depthwise
+from metastable.models.depthwise import choose_states, depthwise
 from metastable.models.folder import load
 from metastable.models.prompts import Prompt, read_prompt
 
@@ -26,6 +26,9 @@ class Spread:
 
     mean: np.ndarray
     deviation: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +50,11 @@ class Study:
         return Spread(values.mean(axis=0), apart.std(axis=0, ddof=1))
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"times": self.times.tolist(), "prompts": self.prompts}
-        for arm, series in self.series.items():
-            told[arm] = {}
-            for name in series:
-                spread = self.spread(arm, name)
-                told[arm][name] = {
-                    "mean": spread.mean.tolist(),
-                    "deviation": spread.deviation.tolist(),
-                }
-        return told
+        arms = {
+            arm: {name: self.spread(arm, name).to_dict() for name in series}
+            for arm, series in self.series.items()
+        }
+        return {"times": self.times.tolist(), "prompts": self.prompts} | arms
 
 
 def study(
@@ -96,12 +94,13 @@ def study(
                 run = thin(capture(model, text, progress=False, **asked), at)
                 times = run.times
                 table = depthwise(run, thorough=False, progress=False)
-                rows[arm].append(_series(table, run.frames[0].count))
+                more = {"cluster_share": table.clusters / run.frames[0].count}
+                rows[arm].append(table.series | more | {"energy": table.energy[:, 0]})
             counts.append(run.frames[0].count)
             bar.update((number + 1) / len(prompts))
     series = {
-        arm: {name: np.array([row[name] for row in found]) for name in found[0]}
-        for arm, found in rows.items()
+        arm: {name: np.array([row[name] for row in own]) for name in own[0]}
+        for arm, own in rows.items()
     }
     return Study(times, np.array(counts), series)
 
@@ -110,15 +109,3 @@ def thin(run: Trajectory, at: Sequence[int] | None = None) -> Trajectory:
     """The same run with fewer frames: those at the indices `at`, or 65 spread in log depth."""
     kept = choose_states(run.times, MOST) if at is None else np.asarray(at)
     return replace(run, times=run.times[kept], frames=tuple(run.frames[k] for k in kept))
-
-
-def _series(table: Depthwise, tokens: int) -> dict[str, np.ndarray]:
-    return {
-        "mean_cosine": table.mean_cosine,
-        "mass_099": table.mass[:, 1],
-        "clusters_099": table.clusters,
-        "cluster_share": table.clusters / tokens,
-        "effective_rank": table.effective_rank,
-        "residual": table.residual,
-        "energy": table.energy[:, 0],
-    }

@@ -45,8 +45,8 @@ class Head:
 
         Those of OV and of the small VO agree but for zeros.
         """
-        found = np.linalg.eigvals(self.value @ self.output)
-        return found[np.argsort(-np.abs(found), kind="stable")]
+        values = np.linalg.eigvals(self.value @ self.output)
+        return values[np.argsort(-np.abs(values), kind="stable")]
 
     @cached_property
     def logit_eigenvalues(self) -> np.ndarray:
@@ -103,7 +103,7 @@ def head_matrices(source: Any, part: str = "") -> list[Head]:
     anatomy = network.anatomy(part, need="reading its matrices")
     assert anatomy is not None
     heads, shared = network.heads, network.heads // network.key_heads
-    found = []
+    made = []
     door = anatomy.embedding_norm
     before = None if door is None else part_at(network.model, door)
     for number, layer in enumerate(layers_of(network.model, anatomy)):
@@ -118,12 +118,12 @@ def head_matrices(source: Any, part: str = "") -> list[Head]:
         elif before is None:  # tokens that come from a layer's own norm, as in every tied one
             before = last
         radius = _radius(before)
-        found += [
+        made += [
             Head(number, h, q[h], k[h // shared], v[h // shared], o[h], scale, radius)
             for h in range(heads)
         ]
         before = last
-    return found
+    return made
 
 
 def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]:
@@ -132,14 +132,14 @@ def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]
     network = load(source)
     anatomy = network.anatomy(part, need="reading its matrices")
     assert anatomy is not None
-    found = []
+    fits = []
     for number, layer in enumerate(layers_of(network.model, anatomy)):
         matrices = dict(zip("QKVO", _projections(layer, anatomy), strict=True))
         if matrices["Q"].shape == matrices["K"].shape:
             product = matrices["Q"].T @ matrices["K"]
             matrices["sym(QᵀK)"] = (product + product.T) / 2
-        found += [(number, name, fit_matrix(matrix)) for name, matrix in matrices.items()]
-    return found
+        fits += [(number, name, fit_matrix(matrix)) for name, matrix in matrices.items()]
+    return fits
 
 
 def _projections(layer: nn.Module, anatomy: Anatomy) -> list[np.ndarray]:

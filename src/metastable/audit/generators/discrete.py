@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from metastable.audit.generators.generator import Elicitation, Tick, mean_nll, no_tick
+from metastable.audit.generators.generator import Prompts, Texts, Tick, mean_nll, no_tick
 from metastable.audit.target import Target
 from metastable.core import checks
+
+Aims = tuple[Tensor, Tensor]  # ids (n, L) and lengths (n,) of what M should write
 
 
 @dataclass(frozen=True)
@@ -42,95 +43,85 @@ class Discrete:
     def elicit(
         self,
         target: Target,
-        texts: Sequence[str],
+        texts: Texts,
         seed: int = 0,
-        before: Sequence[str] | None = None,
+        before: Texts | None = None,
         *,
         tick: Tick = no_tick,
-    ) -> Elicitation:
+    ) -> Prompts:
         ids, lengths = target.rows(texts)
         allowed = torch.tensor(target.alphabet.readable(), device=ids.device)
         random = torch.Generator().manual_seed(seed)
         prompts = self._start(target, ids, allowed, before or [""] * len(texts))
-        loss, right = self._value(target, prompts, ids, lengths)
+        loss, right = _value(target, prompts, (ids, lengths))
         for step in range(self.steps):
             tick(step / self.steps)
             active = (~right).nonzero()[:, 0]
             if not len(active):
                 break
-            tried = self._candidates(target, prompts[active], ids, lengths, active, allowed, random)
+            aims = ids[active], lengths[active]
+            tried = self._candidates(target, prompts[active], aims, allowed, random)
             n, m, k = tried.shape
             many = active.repeat_interleave(m)
-            losses, rights = self._value(target, tried.reshape(n * m, k), ids[many], lengths[many])
+            aims = ids[many], lengths[many]
+            losses, rights = _value(target, tried.reshape(n * m, k), aims)
             # An exact hit beats any loss.
             ranked = torch.where(rights, losses - 1e6, losses).reshape(n, m)
             pick = ranked.argmin(1)
             rows = torch.arange(n, device=ids.device)
-            found, exact = losses.reshape(n, m)[rows, pick], rights.reshape(n, m)[rows, pick]
-            take = (found < loss[active]) | exact
+            lowest, exact = losses.reshape(n, m)[rows, pick], rights.reshape(n, m)[rows, pick]
+            take = (lowest < loss[active]) | exact
             prompts[active[take]] = tried[rows, pick][take]
-            loss[active[take]] = found[take]
+            loss[active[take]] = lowest[take]
             right[active[take]] = exact[take]
-        opened = torch.cat([target.opening(len(texts)), prompts], 1)
-        return Elicitation(
-            target.model.embed(opened),
-            ids,
-            lengths,
-            [target.alphabet.decode(row) for row in prompts.tolist()],
-            self.budget * math.log2(len(allowed)),
-        )
+        readable = [target.alphabet.decode(row) for row in prompts.tolist()]
+        bits = self.budget * math.log2(len(allowed))
+        return Prompts(_opened(target, prompts), ids, lengths, readable, bits)
 
-    def _start(self, target: Target, ids: Tensor, allowed: Tensor, before: Sequence[str]) -> Tensor:
+    def _start(self, target: Target, ids: Tensor, allowed: Tensor, before: Texts) -> Tensor:
         k = self.budget
         begun = ids.repeat(1, -(-k // ids.shape[1]))[:, :k].clone()
         for row, text in zip(begun, before, strict=True):
-            told = target.alphabet.encode(text)[-k:]
-            if told:
-                row[k - len(told) :] = torch.tensor(told, device=row.device)
+            end = target.alphabet.encode(text)[-k:]
+            if end:
+                row[k - len(end) :] = torch.tensor(end, device=row.device)
         begun[~torch.isin(begun, allowed)] = allowed[0]
         for row in begun:
             if not _typed(target, row):
                 row[:] = allowed[0]
         return begun
 
-    @torch.no_grad()
-    def _value(
-        self, target: Target, prompts: Tensor, ids: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        opened = torch.cat([target.opening(len(prompts)), prompts], 1)
-        return mean_nll(target, target.model.embed(opened), ids, lengths)
-
     def _candidates(
-        self,
-        target: Target,
-        prompts: Tensor,
-        ids: Tensor,
-        lengths: Tensor,
-        active: Tensor,
-        allowed: Tensor,
-        random: torch.Generator,
+        self, target: Target, prompts: Tensor, aims: Aims, allowed: Tensor, random: torch.Generator
     ) -> Tensor:
         """Prompts (n, tries, k), each with one token exchanged for one of promise."""
         n, k = prompts.shape
         x = target.model.embed(prompts).detach().requires_grad_(True)
         opening = target.model.embed(target.opening(n))
-        loss, _ = mean_nll(target, torch.cat([opening, x], 1), ids[active], lengths[active])
+        loss, _ = mean_nll(target, torch.cat([opening, x], 1), *aims)
         (g,) = torch.autograd.grad(loss.sum(), x)
         table = target.model.embed(allowed[None])[0]  # (R, d)
         keep = min(self.keep, len(allowed))
         promising = allowed[(-g @ table.T).topk(keep, -1).indices]  # (n, k, keep)
-        place = torch.randint(k, (n, self.tries), generator=random).to(ids.device)
-        which = torch.randint(keep, (n, self.tries), generator=random).to(ids.device)
+        place = torch.randint(k, (n, self.tries), generator=random).to(x.device)
+        which = torch.randint(keep, (n, self.tries), generator=random).to(x.device)
         tried = prompts[:, None].repeat(1, self.tries, 1)
-        rows = torch.arange(n, device=ids.device)[:, None]
-        tried[rows, torch.arange(self.tries, device=ids.device), place] = promising[
-            rows, place, which
-        ]
+        rows, tries = (torch.arange(size, device=x.device) for size in (n, self.tries))
+        tried[rows[:, None], tries, place] = promising[rows[:, None], place, which]
         for row, prompt in zip(tried, prompts, strict=True):
             for candidate in row:
                 if not _typed(target, candidate):
                     candidate[:] = prompt
         return tried
+
+
+@torch.no_grad()
+def _value(target: Target, prompts: Tensor, aims: Aims) -> tuple[Tensor, Tensor]:
+    return mean_nll(target, _opened(target, prompts), *aims)
+
+
+def _opened(target: Target, prompts: Tensor) -> Tensor:
+    return target.model.embed(torch.cat([target.opening(len(prompts)), prompts], 1))
 
 
 def _typed(target: Target, prompt: Tensor) -> bool:

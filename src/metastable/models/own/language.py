@@ -45,11 +45,7 @@ class LanguageModel(ABC):
 
     @torch.no_grad()
     def generate(
-        self,
-        prompt: Tensor,
-        length: int,
-        decoding: Decoding | None = None,
-        stop: int | None = None,
+        self, prompt: Tensor, length: int, decoding: Decoding | None = None, stop: int | None = None
     ) -> Tensor:
         """Ids that follow the prompt: (rows, length), without the prompt.
 

@@ -21,13 +21,10 @@ OPEN = 0
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts to learn: `target` (rows, n + 1), of which all but the first id is to be predicted.
+    """Texts to learn."""
 
-    `source` (rows, m) comes before it: read by an encoder, or written before the target.
-    """
-
-    target: Tensor
-    source: Tensor | None = None
+    target: Tensor  # (rows, n + 1), of which all but the first id is to be predicted
+    source: Tensor | None = None  # (rows, m), read by an encoder or written before the target
 
 
 class Task(Protocol):
@@ -52,19 +49,19 @@ class Copy:
         return self.symbols + 1
 
     def __call__(self, random: np.random.Generator, rows: int) -> Batch:
-        told = random.integers(1, self.symbols + 1, (rows, self.length))
-        return _batch(told, self.answer(told))
+        symbols = random.integers(1, self.symbols + 1, (rows, self.length))
+        return _batch(symbols, self.answer(symbols))
 
-    def answer(self, told: np.ndarray) -> np.ndarray:
-        return told
+    def answer(self, symbols: np.ndarray) -> np.ndarray:
+        return symbols
 
 
 @dataclass(frozen=True)
 class Reverse(Copy):
     """Say `length` random symbols backwards."""
 
-    def answer(self, told: np.ndarray) -> np.ndarray:
-        return told[:, ::-1]
+    def answer(self, symbols: np.ndarray) -> np.ndarray:
+        return symbols[:, ::-1]
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,7 @@ class Recall:
     """Say the first symbol again after `lag` places: the long-term dependency in its purest form.
 
     The symbol, lag − 1 random fillers from another alphabet of the same size, the opening id; then
-    the symbol is due. Chance is 1/symbols. After Hochreiter and Schmidhuber
-    (1997), experiment 2.
+    the symbol is due. Chance is 1/symbols. After Hochreiter and Schmidhuber (1997), experiment 2.
     """
 
     lag: int
@@ -89,9 +85,9 @@ class Recall:
 
     def __call__(self, random: np.random.Generator, rows: int) -> Batch:
         k = self.symbols
-        told = random.integers(k + 1, 2 * k + 1, (rows, self.lag))
-        told[:, 0] = random.integers(1, k + 1, rows)
-        return _batch(told, told[:, :1])
+        source = random.integers(k + 1, 2 * k + 1, (rows, self.lag))
+        source[:, 0] = random.integers(1, k + 1, rows)
+        return _batch(source, source[:, :1])
 
 
 def _batch(source: np.ndarray, answer: np.ndarray) -> Batch:

@@ -51,19 +51,13 @@ class TransformerConfig:
 
 @dataclass
 class Trace:
-    """What a stack of layers went through; hand one in, and it is filled.
+    """Recorder of what a stack of N layers goes through; pass one in to have it filled."""
 
-    - `states`: the N + 1 states (rows, n, d), before the first layer and after each.
-    - `middles`: the N states after self-attention, within each layer.
-    - `maps`: N attention matrices (rows, h, n, n), rows sum to 1; `cross_maps` (rows, h, n, m).
-    - `final`: the last state as the model goes on to use it, after the last norm if there is one.
-    """
-
-    states: list[Tensor] = field(default_factory=list)
-    middles: list[Tensor] = field(default_factory=list)
-    maps: list[Tensor] = field(default_factory=list)
-    cross_maps: list[Tensor] = field(default_factory=list)
-    final: Tensor | None = None
+    states: list[Tensor] = field(default_factory=list)  # N + 1 of (rows, n, d), embeddings first
+    middles: list[Tensor] = field(default_factory=list)  # N states after self-attention
+    maps: list[Tensor] = field(default_factory=list)  # N of (rows, h, n, n), rows sum to 1
+    cross_maps: list[Tensor] = field(default_factory=list)  # N of (rows, h, n, m)
+    final: Tensor | None = None  # the last state, after the last norm if there is one
 
 
 def sinusoids(places: int, width: int) -> Tensor:
@@ -278,7 +272,7 @@ class Conditional(LanguageModel):
                 f"got {len(embeddings)}."
             )
         memory = self.memory.repeat_interleave(times, 0)
-        seen = None if self.mask is None else self.mask.repeat_interleave(times, 0)
+        visible = None if self.mask is None else self.mask.repeat_interleave(times, 0)
         mask = causal(embeddings.shape[1], embeddings.device)
-        x = self.model.decoder(embeddings, mask, memory, seen, depth=depth, trace=trace)
+        x = self.model.decoder(embeddings, mask, memory, visible, depth=depth, trace=trace)
         return self.model.read(x)
