@@ -68,7 +68,7 @@ def attention_interaction(
     USA: ŵ_ℓ = c_ℓ(β)/β, c_ℓ = Γ(d/2)(2/β)^ν I_{ℓ+ν}(β). SA: ŵ_ℓ = I_{ℓ+ν}(β)/(β I_ν(β)), b = β.
     Degrees go as far as they matter in double precision, or to `degree`.
 
-    >>> attention_interaction(0.0, 3).weights.round(6).tolist()  # both flows are linear in x at β = 0
+    >>> attention_interaction(0.0, 3).weights.round(6).tolist()  # at β = 0 both flows are linear
     [0.0, 0.333333]
     """
     checks.nonnegative("beta", beta, "Repulsion is zonal_potential with -exp(beta s)/beta.")
