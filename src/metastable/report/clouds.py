@@ -12,8 +12,6 @@ from matplotlib.patches import Circle
 from metastable.core.figure import Cloud
 from metastable.report.style import CATEGORIES, INK, category_colors
 
-__all__ = ["draw_cloud"]
-
 
 def draw_cloud(ax: Axes, cloud: Cloud) -> None:
     """Draw a cloud in the way of its space."""

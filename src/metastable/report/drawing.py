@@ -43,8 +43,6 @@ from metastable.report.style import (
     set_axis,
 )
 
-__all__ = ["draw", "write_film"]
-
 SIZE = (4.6, 3.1)  # inches
 DASHES = ("--", ":", "-.")
 DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}

@@ -23,25 +23,6 @@ from metastable.core.progress import Bar
 from metastable.core.verdict import Verdict
 from metastable.report.svg import inline_svg, save_figure, stored_svg
 
-__all__ = [
-    "Block",
-    "Facts",
-    "Listing",
-    "Movie",
-    "Noted",
-    "Picture",
-    "Section",
-    "Stored",
-    "Table",
-    "count_verdicts",
-    "listing",
-    "page",
-    "rows_table",
-    "save_figures",
-    "verdict_table",
-    "write_page",
-]
-
 LONGEST_LISTING = 50_000  # characters
 VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
 

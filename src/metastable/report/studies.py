@@ -27,8 +27,6 @@ from metastable.report.figures.gaussian import (
 from metastable.report.figures.learning import film_frames, plot_chart, plot_curves, plot_frames
 from metastable.theory.fits import MatrixFit
 
-__all__ = ["figures_of_study", "result_of"]
-
 # Those of one Gaussian study show all of it, and go by their names.
 GAUSSIAN = {
     "samples": plot_sample_errors,

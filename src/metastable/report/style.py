@@ -29,22 +29,6 @@ from matplotlib.ticker import (
 
 from metastable.core.figure import Axis
 
-__all__ = [
-    "BETA",
-    "CATEGORIES",
-    "DENSITY",
-    "INK",
-    "OTHER",
-    "TIME",
-    "category_colors",
-    "color_bar",
-    "ink_axis",
-    "legend",
-    "new_figure",
-    "paper_style",
-    "set_axis",
-]
-
 # Axes and text. SVG files replace it by the text color of the page they stand on (see svg.py),
 # which cannot be done inside rasterised artists.
 INK = "#1f2430"

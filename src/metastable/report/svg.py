@@ -12,8 +12,6 @@ from metastable.core.figure import Figure
 from metastable.report.drawing import draw
 from metastable.report.style import INK
 
-__all__ = ["inline_svg", "save_figure", "stored_svg"]
-
 DPI = 200  # of the rasterised parts and of the PNG
 _THEME = (
     f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6eb}}}}</style>"

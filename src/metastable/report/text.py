@@ -10,8 +10,6 @@ from rich.table import Table
 
 from metastable.core.result import Result
 
-__all__ = ["print_comparison", "print_doctor", "print_prediction", "print_result"]
-
 
 def print_result(result: Result) -> None:
     """The answer, the facts and the outcome; of a flow when the number of clusters changed."""

@@ -20,8 +20,6 @@ from metastable.reproduce.entry import Entry
 if TYPE_CHECKING:
     from metastable.reproduce.finding import Finding
 
-__all__ = ["catalogue", "function_of", "load", "read_entry", "sources"]
-
 PACKAGE = "reproductions"
 
 

@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 
 from metastable.core.spec import Model, fingerprint
 
-__all__ = ["Entry"]
-
 Words = Annotated[str, Field(min_length=3)]
 
 

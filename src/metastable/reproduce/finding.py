@@ -9,8 +9,6 @@ from typing import Any
 from metastable.core.figure import Figure, Film
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Verdict
 
-__all__ = ["Finding", "holds"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Finding:

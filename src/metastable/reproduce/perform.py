@@ -22,8 +22,6 @@ from metastable.reproduce.catalogue import function_of, sources
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.spec import Reproduction
 
-__all__ = ["describe", "kept", "perform", "prepare", "record_of"]
-
 FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
 
 

@@ -19,8 +19,6 @@ from metastable.reproduce.catalogue import catalogue
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.perform import describe, kept, perform
 
-__all__ = ["choose", "reproduce"]
-
 FAILED = "failed"
 
 

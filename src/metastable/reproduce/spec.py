@@ -10,8 +10,6 @@ from metastable.core.spec import Spec
 from metastable.reproduce.catalogue import catalogue
 from metastable.reproduce.entry import Entry
 
-__all__ = ["Reproduction"]
-
 
 class Reproduction(Spec):
     """An entry of `metastable reproduce --list`; `settings` replace those of its file."""

@@ -11,17 +11,8 @@ from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.comparison.random_matrices.iteration import Iteration
 from metastable.comparison.random_matrices.spectra import Spectrum
 from metastable.comparison.random_matrices.verification import Verification
-from metastable.core.verdict import (
-    AGREE,
-    DISAGREE,
-    Comparison,
-    Verdict,
-    judge,
-    not_applicable,
-)
+from metastable.core.verdict import AGREE, DISAGREE, Comparison, Verdict, judge, not_applicable
 from metastable.theory.gaussian import longest_truncated_step
-
-__all__ = ["judge_iterations", "judge_spectra", "judge_verification"]
 
 # Relative errors printed for one unstated draw of d = 300, d_k = 128, N = 20 000.
 PRINTED = {(300, 128, 20_000): (2.49e-2, 5.32e-2)}

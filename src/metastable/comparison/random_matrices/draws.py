@@ -10,8 +10,6 @@ import numpy as np
 from metastable.fields import MultiHead, SelfAttention
 from metastable.measures import Gaussian
 
-__all__ = ["RandomLayer", "draw_layer"]
-
 
 class RandomLayer(NamedTuple):
     """A Gaussian and one attention head on it: A = KᵀQ/√d_k and the output matrix WV."""

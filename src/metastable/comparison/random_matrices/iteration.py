@@ -16,8 +16,6 @@ from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur
 
-__all__ = ["SETTINGS", "Iteration", "Setting", "Track", "iterate"]
-
 
 @dataclass(frozen=True)
 class Setting:

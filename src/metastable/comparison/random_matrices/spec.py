@@ -10,8 +10,6 @@ from pydantic import Field
 
 from metastable.core.spec import Count, Model, Seed, Several, Spec, fingerprint
 
-__all__ = ["FitMatrices", "GaussianStudy", "Iterate", "Spectra", "Verify"]
-
 
 class Verify(Model):
     """The closed form of one random layer against up to `samples` samples of it.

@@ -21,8 +21,6 @@ from metastable.theory.matrices import (
     outlier_location,
 )
 
-__all__ = ["ENSEMBLES", "Ensemble", "Spectrum", "spectra"]
-
 UNIFORM = 1 / 12  # variance of a uniform number on [0, 1]
 
 

@@ -28,8 +28,6 @@ from metastable.core.outcome import Outcome
 from metastable.core.verdict import Comparison
 from metastable.theory.fits import MatrixFit, fit_matrix
 
-__all__ = ["answer_fits", "answer_iterations", "answer_spectra", "answer_verification", "run_study"]
-
 LARGEST = 1000  # dimension from which a setting takes minutes and runs when it is asked for
 
 

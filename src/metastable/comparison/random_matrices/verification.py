@@ -15,8 +15,6 @@ from metastable.flows.solvers.gaussian_layers import layer_map
 from metastable.measures import Points
 from metastable.theory.gaussian import SampleError, effective_tokens, logit_variance, sample_error
 
-__all__ = ["ErrorSeries", "Errors", "Verification", "verify"]
-
 QUERIES = 256  # tokens at which single velocities and attention weights are looked at
 
 

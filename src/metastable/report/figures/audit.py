@@ -13,16 +13,6 @@ from metastable.audit.evidence import Question
 from metastable.audit.statistics import auc, roc
 from metastable.core.figure import Axis, Lines, Map, Panels, Series
 
-__all__ = [
-    "plot_audit_panels",
-    "plot_calibration",
-    "plot_errors",
-    "plot_images",
-    "plot_overlaps",
-    "plot_roc",
-    "score_in_words",
-]
-
 Rows = Sequence[Mapping[str, Any]]
 
 # Rows, color and marker of the lines of each figure.

@@ -12,8 +12,6 @@ from metastable.measures import Density, Points
 from metastable.measures.spectral.zonal import polynomials
 from metastable.observe.modes import amplitudes
 
-__all__ = ["plot_amplitudes", "plot_density", "plot_maps"]
-
 LOWEST, HIGHEST = 0.03, 1e4  # densities outside have the color of the end
 MODES = 8
 FLOOR = 1e-14  # of amplitudes: below it is rounding

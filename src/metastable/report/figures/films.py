@@ -21,8 +21,6 @@ from metastable.report.figures.run import (
     view_of,
 )
 
-__all__ = ["film_in_space", "film_on_sphere"]
-
 Planes = tuple[Any, Any]  # a functional φ and levels c of {z: φ(z) = c}
 
 

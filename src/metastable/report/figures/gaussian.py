@@ -14,17 +14,6 @@ from metastable.measures import Gaussian
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
 
-__all__ = [
-    "plot_attention_errors",
-    "plot_distances",
-    "plot_effective_tokens",
-    "plot_fit",
-    "plot_iteration",
-    "plot_moments",
-    "plot_sample_errors",
-    "plot_spectra",
-]
-
 BLUE, ORANGE, GREEN, RED = 0, 1, 2, 5  # numbers of colors
 
 

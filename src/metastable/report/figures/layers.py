@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from metastable.models.inspection import Inspection
     from metastable.models.study import Study
 
-__all__ = [
-    "depth_axis",
-    "plot_alignment",
-    "plot_cluster_counts",
-    "plot_cosine_histograms",
-    "plot_cosines",
-    "plot_energies",
-    "plot_ranks",
-    "plot_study",
-]
-
 THINNEST = 0.02  # bar of a histogram
 ARMS = {"trained": 0, "untrained": -1, "shuffled": 1}  # numbers of colors
 COSINE = r"$\langle x_i, x_j\rangle$"

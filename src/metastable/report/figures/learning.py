@@ -13,17 +13,6 @@ from metastable.learn.control.steering import Steered
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.measures import Points
 
-__all__ = [
-    "film_frames",
-    "plot_chart",
-    "plot_curves",
-    "plot_frames",
-    "plot_gradients",
-    "plot_panels",
-    "plot_paths",
-    "plot_recall",
-]
-
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 DECADES = 12  # shown on the logarithmic scale; a perfect fit would flatten everything else
 MARKERS = ("circle", "square", "diamond", "triangle")

@@ -11,8 +11,6 @@ import numpy as np
 from metastable.core.figure import Axis, Lines, Panels, Series
 from metastable.theory.branches import Branch, Transition
 
-__all__ = ["plot_branches", "plot_phases"]
-
 TOP = 1.6  # κ/κ_# at the top of phase diagrams
 RATIO = r"$\kappa\,/\,\kappa_\#$"
 

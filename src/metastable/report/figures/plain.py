@@ -9,8 +9,6 @@ import numpy as np
 
 from metastable.core.figure import Axis, Bars, Histogram, Lines, Map, Series
 
-__all__ = ["plot_bars", "plot_histograms", "plot_image", "plot_lines"]
-
 Curve = tuple[Any, Any] | tuple[Any, Any, Any]  # x, y and perhaps the error of y
 
 

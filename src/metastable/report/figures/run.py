@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metastable.core.figure import (
-    Axis,
-    Cloud,
-    Lines,
-    Map,
-    Paths,
-    Series,
-    Strip,
-    time_axis,
-)
+from metastable.core.figure import Axis, Cloud, Lines, Map, Paths, Series, Strip, time_axis
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.measures import Points
@@ -24,23 +15,6 @@ from metastable.observe.pairs import carrying
 from metastable.observe.similarity import effective_rank, similarity
 from metastable.observe.summary import attention_of, energy_form, energy_series
 from metastable.report.figures.tracks import beta_of, choose_frames, follow, partition
-
-__all__ = [
-    "check_on_sphere",
-    "clock_sentence",
-    "cluster_of_each",
-    "plot_angles",
-    "plot_clusters",
-    "plot_energy",
-    "plot_hulls",
-    "plot_line",
-    "plot_rank",
-    "plot_similarity",
-    "plot_strip",
-    "snapshot",
-    "unwrap",
-    "view_of",
-]
 
 COLORED = 8  # groups that have a color of their own
 MOST_LINES = 500  # past this the lines cover each other

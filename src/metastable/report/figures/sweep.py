@@ -12,8 +12,6 @@ from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
 from metastable.report.figures.sweep_theory import curves_for
 from metastable.sweep.spec import Sweep
 
-__all__ = ["figures_of_sweep", "plot_cells", "plot_observable"]
-
 NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
 PANELS = 6  # small multiples along a third axis, at most
 # Counts and lifetimes are read off lines, one for each value of the second axis.

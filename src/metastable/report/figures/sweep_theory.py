@@ -17,8 +17,6 @@ from metastable.theory.normalization import SCHEMES, clustering_law
 from metastable.theory.ring import plateau_lifetime
 from metastable.theory.spectrum import dominant_mode
 
-__all__ = ["curves_for"]
-
 Lines = dict[Any, dict[str, tuple[Any, Any]]]
 
 

@@ -10,8 +10,6 @@ from metastable.observe.kernel import kernel_modes
 from metastable.observe.phases import plateaus
 from metastable.observe.summary import attention_of
 
-__all__ = ["beta_of", "choose_frames", "follow", "groups_of", "partition"]
-
 
 def follow(run: Trajectory) -> np.ndarray | None:
     """Tokens through time, (T, n, d), or None when mergers changed their number."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from metastable.models.embedding import ContextPull
     from metastable.models.weights import Head
 
-__all__ = ["plot_attention", "plot_heads", "plot_pull", "plot_words"]
-
 MOST_MAPPED = 22  # words beside an attention map
 MOST_LABELS = 26
 

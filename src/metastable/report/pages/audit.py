@@ -31,8 +31,6 @@ from metastable.report.figures.audit import (
 from metastable.report.page import Block, Noted, Picture, Section, Table, page, rows_table
 from metastable.report.pages.audit_items import list_items
 
-__all__ = ["report_audit", "write_audit"]
-
 HELD = {True: "pass", False: "fail", None: "not run"}
 MEANING = {
     "replicates": "M shows more of the protected set than of texts it cannot know. It says that "

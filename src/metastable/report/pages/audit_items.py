@@ -11,8 +11,6 @@ from markupsafe import Markup, escape
 from metastable.audit.evidence import Question
 from metastable.report.page import Block, Listing
 
-__all__ = ["list_items", "matching"]
-
 MOST_ITEMS, MOST_CONTROLS = 20, 5  # shown in full; all are in ranked.csv
 RUN = 4  # characters in a row that count as matching: shorter ones match by chance
 LINE = 100

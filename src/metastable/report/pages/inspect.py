@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from metastable.models.inspection import Inspection
     from metastable.models.spec import Inspect
 
-__all__ = ["figures_of_inspection", "print_inspection", "result_of", "write_inspection"]
-
 MOST_HEADS = 40  # rows of the table of heads
 
 

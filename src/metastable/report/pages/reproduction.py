@@ -24,8 +24,6 @@ from metastable.report.page import (
 )
 from metastable.report.svg import save_figure
 
-__all__ = ["report_reproductions", "write_reproduction"]
-
 CAPTIONS = "captions.json"  # in figures/: caption of each picture, in order
 
 Record = Mapping[str, Any]

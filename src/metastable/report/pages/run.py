@@ -25,8 +25,6 @@ from metastable.report.page import (
     write_page,
 )
 
-__all__ = ["write_run", "write_runs"]
-
 
 def write_run(result: Result) -> Path:
     """Write `report.html` and `figures/` into the folder of a flow; return the page's path."""

@@ -11,8 +11,6 @@ from metastable.core.result import Result
 from metastable.report.drawing import write_film
 from metastable.report.page import Section, page, rows_table
 
-__all__ = ["write_study"]
-
 
 def write_study(result: Result) -> Path:
     """Write `report.html` and `figures/` into the folder of a study; return the page's path."""

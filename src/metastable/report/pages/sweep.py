@@ -11,8 +11,6 @@ from metastable.report.page import Section, Table, page
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import open_sweep, status
 
-__all__ = ["report_sweep", "write_sweep"]
-
 
 def write_sweep(result: Result) -> Path:
     """Write the page and the figures of a kept sweep; return the page's path."""
