@@ -34,9 +34,7 @@ def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> li
         return [entries[names[0]].changed(changes)]
     chosen: dict[str, Entry] = {}
     for asked in names:
-        matching = {
-            name: entry for name, entry in entries.items() if asked in (name, entry.source, "all")
-        }
+        matching = {name: e for name, e in entries.items() if asked in (name, e.source, "all")}
         if not matching:
             raise ValueError(
                 f"NAME must be an entry, a source such as ponti2025 or all; got {asked!r}: "
@@ -68,11 +66,8 @@ def reproduce(
         raise ValueError(f"--out must be a folder; {out} is a file: choose another name.")
     entries = {entry.label(fast): entry for entry in choose(names, changes)}
     started = time.perf_counter()
-    done: dict[str, dict[str, Any]] = {}
-    for label, entry in entries.items():
-        record = None if again else kept(entry, out / label, fast)
-        if record is not None:
-            done[label] = record
+    before = {} if again else {label: kept(e, out / label, fast) for label, e in entries.items()}
+    done = {label: record for label, record in before.items() if record is not None}
     resumed = len(done)
     left = {label: entry for label, entry in entries.items() if label not in done}
     interrupted = False
@@ -85,14 +80,13 @@ def reproduce(
         except KeyboardInterrupt:
             interrupted = True
     records = [done[label] for label in entries if label in done]
-    count = lambda verdict: sum(record["verdict"] == verdict for record in records)
     page = report_reproductions(records, out) if records else None
+    verdicts = [record["verdict"] for record in records]
+    counted = {"agree": AGREE, "disagree": DISAGREE, "not_applicable": NOT_APPLICABLE}
+    counted["failed"] = FAILED
     return {
         "entries": records,
-        "agree": count(AGREE),
-        "disagree": count(DISAGREE),
-        "not_applicable": count(NOT_APPLICABLE),
-        "failed": count(FAILED),
+        **{name: verdicts.count(verdict) for name, verdict in counted.items()},
         "surprises": [record["name"] for record in records if not record["as_known"]],
         "resumed": resumed,
         "left": len(entries) - len(records),
@@ -111,12 +105,10 @@ def _perform_all(
             yield label, _safely(entry, out / label, fast)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
     try:
-        waiting: dict[Future, str] = {
-            pool.submit(_safely, entry, out / label, fast): label
-            for label, entry in entries.items()
-        }
+        submit = lambda label: pool.submit(_safely, entries[label], out / label, fast)
+        waiting: dict[Future, str] = {submit(label): label for label in entries}
         while waiting:
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -129,7 +121,7 @@ def _perform_all(
                 process.terminate()
 
 
-def _deaf() -> None:
+def _ignore_interrupts() -> None:
     """Ctrl-C is for the parent, which ends its workers itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -141,16 +133,7 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
         return perform(entry, folder, fast)
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        failed = {
-            **describe(entry, fast),
-            "expected": None,
-            "observed": message,
-            "verdict": FAILED,
-            "as_known": False,
-            "seconds": round(time.perf_counter() - started, 2),
-            "figure": None,
-            "rows": [],
-            "notes": [message],
-            "fast": fast,
-        }
-        return plain(failed)
+        seconds = round(time.perf_counter() - started, 2)
+        result = {"expected": None, "observed": message, "verdict": FAILED, "as_known": False}
+        result |= {"seconds": seconds, "figure": None, "rows": [], "notes": [message], "fast": fast}
+        return plain({**describe(entry, fast), **result})

@@ -48,8 +48,5 @@ def draw_layer(dim: int, keys: int, values: int | None = None, seed: int = 0) ->
     query, key = (random.standard_normal((keys, dim)) / math.sqrt(dim) for _ in "qk")
     value = random.standard_normal((values, dim)) / math.sqrt(dim)
     weight = random.standard_normal((dim, values)) / math.sqrt(values)
-    return RandomLayer(
-        measure=Gaussian.from_factor(mean, root),
-        bilinear=key.T @ query / math.sqrt(keys),
-        output=weight @ value,
-    )
+    measure = Gaussian.from_factor(mean, root)
+    return RandomLayer(measure, key.T @ query / math.sqrt(keys), weight @ value)

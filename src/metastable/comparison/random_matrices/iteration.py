@@ -12,7 +12,6 @@ from metastable.core import checks
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.flows import Layers, flow
-from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur
 
@@ -108,8 +107,7 @@ def iterate(
     """
     if isinstance(setting, str):
         if setting not in SETTINGS:
-            names = ", ".join(SETTINGS)
-            raise ValueError(f"setting must be one of {names}; got {setting!r}.")
+            raise ValueError(f"setting must be one of {', '.join(SETTINGS)}; got {setting!r}.")
         setting = SETTINGS[setting]
     if setting.by not in ("samples", "truncated"):
         raise ValueError(f"by must be 'samples' or 'truncated'; got {setting.by!r}.")
@@ -122,35 +120,24 @@ def iterate(
     by_samples = setting.by == "samples"
     with Bar(setting.name, progress) as bar:
         if by_samples:
-            published = _on_tokens(layer, setting, seed, kept, bar, frozen_mean=True)
+            published = _on_tokens(layer, setting, seed, kept, bar, frozen=True)
         else:
             published = _listing(layer, setting, kept, bar)
-    exact = _exact(layer.measure, layer, setting, kept, progress)
+    exact = _exact(layer, setting, kept, progress)
     sampled = None
     if by_samples if tokens is None else tokens:
         with Bar(f"{setting.name}, tokens", progress) as bar:
-            sampled = _on_tokens(layer, setting, seed, kept, bar, frozen_mean=False)
+            sampled = _on_tokens(layer, setting, seed, kept, bar, frozen=False)
     return Iteration(setting, seed, published, exact, sampled)
 
 
-def _exact(
-    measure: Gaussian,
-    layer: RandomLayer,
-    setting: Setting,
-    kept: Sequence[int],
-    progress: bool | None,
-) -> Track:
-    run = flow(
-        measure,
-        layer.field,
-        setting.layers * setting.step,
-        stepper=Layers(setting.step),
-        frames=len(kept),
-        progress=progress,
-    )
+def _exact(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: bool | None) -> Track:
+    horizon, stepper = setting.layers * setting.step, Layers(setting.step)
+    options = {"stepper": stepper, "frames": len(kept), "progress": bar}
+    run = flow(layer.measure, layer.field, horizon, **options)
     if run.outcome.name == "interrupted":
         raise KeyboardInterrupt
-    layers = tuple(round(t / setting.step) for t in run.times)
+    layers = [round(t / setting.step) for t in run.times]
     spectra = [frame.eigenvalues for frame in run.frames]
     return _track("exact layer", layers, spectra, run.outcome, setting)
 
@@ -159,8 +146,7 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
     """The published loop on covariances, kept apart from `flows` so that it can go on past the
     point where its matrix is no covariance."""
     cov = np.asarray(layer.measure.cov)
-    spectra: list[np.ndarray] = [np.linalg.eigvalsh(cov)]
-    layers = [0]
+    spectra, layers = [np.linalg.eigvalsh(cov)], [0]
     outcome, negative = Outcome.done(), None
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, setting.layers + 1):
@@ -178,34 +164,28 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
                 layers.append(k)
             bar.update(k / setting.layers)
             if small:
-                outcome = Outcome(
-                    "converged",
-                    f"The covariance changed by less than {setting.tolerance:g} at layer {k}.",
-                )
+                message = f"The covariance changed by less than {setting.tolerance:g} at layer {k}."
+                outcome = Outcome("converged", message)
                 break
-    return _track("truncated map", tuple(layers), spectra, outcome, setting, negative)
+    return _track("truncated map", layers, spectra, outcome, setting, negative)
 
 
 def _on_tokens(
-    layer: RandomLayer,
-    setting: Setting,
-    seed: int,
-    kept: Sequence[int],
-    bar: Bar,
-    *,
-    frozen_mean: bool,
+    layer: RandomLayer, setting: Setting, seed: int, kept: Sequence[int], bar: Bar, frozen: bool
 ) -> Track:
+    """The same on tokens; with `frozen` the mean of the start acts in every layer."""
     points = np.asarray(layer.measure.sample(setting.samples, seed=seed + 1).points)
     start = np.asarray(layer.measure.mean)
     spectra, layers, outcome = [_spectrum(points)], [0], Outcome.done()
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, setting.layers + 1):
-            found = points.mean(axis=0)
-            centred = points - found
-            cov = centred.T @ centred / len(points)
-            linear = layer.output @ cov @ layer.bilinear
-            mean = start if frozen_mean else found
-            points = points + setting.step * (layer.output @ mean + points @ linear.T)
+            mean = points.mean(axis=0)
+            centered = points - mean
+            cov = centered.T @ centered / len(points)
+            drift = layer.output @ (start if frozen else mean)
+            points = points + setting.step * (
+                drift + points @ (layer.output @ cov @ layer.bilinear).T
+            )
             if not np.isfinite(np.sum(points**2)):
                 outcome = _diverged(k)
                 break
@@ -213,32 +193,30 @@ def _on_tokens(
                 spectra.append(_spectrum(points))
                 layers.append(k)
             bar.update(k / setting.layers)
-    title = "tokens, mean of the start" if frozen_mean else "tokens, exact layer"
-    return _track(title, tuple(layers), spectra, outcome, setting)
+    title = "tokens, mean of the start" if frozen else "tokens, exact layer"
+    return _track(title, layers, spectra, outcome, setting)
 
 
 def _spectrum(points: np.ndarray) -> np.ndarray:
     """Eigenvalues of the empirical covariance, from the tokens themselves: none is negative."""
-    centred = points - points.mean(axis=0)
-    return np.linalg.svd(np.linalg.qr(centred, mode="r"), compute_uv=False)[::-1] ** 2 / len(points)
+    centered = points - points.mean(axis=0)
+    return np.linalg.svd(np.linalg.qr(centered, mode="r"), compute_uv=False)[::-1] ** 2 / len(
+        points
+    )
 
 
 def _track(
-    title: str,
-    layers: tuple[int, ...],
-    spectra: list[np.ndarray],
-    outcome: Outcome,
-    setting: Setting,
-    negative: int | None = None,
-) -> Track:
-    track = Track(title, layers, tuple(spectra), outcome, negative)
+    title: str, layers: Sequence[int], spectra: Sequence[np.ndarray], outcome: Outcome,
+    setting: Setting, negative: int | None = None,
+) -> Track:  # fmt: skip
+    track = Track(title, tuple(layers), tuple(spectra), outcome, negative)
     last = spectra[-1]
     if last[0] < 0 or last[-1] > 1e6 * spectra[0][-1]:
         return track  # neither near nor comparable to a law of covariances
     start = MarchenkoPastur(scale=setting.dim**0.5)
     law, distance = fit_scale(last, start)
-    apart = kolmogorov_distance(last, start)
     assert isinstance(law, MarchenkoPastur)
+    apart = kolmogorov_distance(last, start)
     return replace(track, law=law, distance=distance, start_distance=apart)
 
 
