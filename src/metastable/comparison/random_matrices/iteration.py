@@ -132,9 +132,9 @@ def iterate(
 
 
 def _exact(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: bool | None) -> Track:
-    horizon, stepper = setting.layers * setting.step, Layers(setting.step)
-    options = {"stepper": stepper, "frames": len(kept), "progress": bar}
-    run = flow(layer.measure, layer.field, horizon, **options)
+    measure, field, horizon = layer.measure, layer.field, setting.layers * setting.step
+    stepper, frames = Layers(setting.step), len(kept)
+    run = flow(measure, field, horizon, stepper=stepper, frames=frames, progress=bar)
     if run.outcome.name == "interrupted":
         raise KeyboardInterrupt
     layers = [round(t / setting.step) for t in run.times]

@@ -69,24 +69,16 @@ def plot_cells(
     about = values.attrs.get("long_name", values.name)
     across, up = _axis(x, data), _axis(y, data)
     caption = f"{about} over {across.text} and {up.text}{_theory(labels)}."
+    axes = across, up, Axis(_name(values), limits=limits)
+    edges = _edges(data[x].values), _edges(data[y].values)
     maps = []
     for panel in shown:
         part = values if panel is None else values.sel({third[0]: panel})
         lines = (curves.get(panel) or {}).items()
-        maps.append(
-            Map(
-                across,
-                up,
-                Axis(_name(values), limits=limits),
-                _edges(data[x].values),
-                _edges(data[y].values),
-                part.transpose(y, x).values,
-                [Series(label, *line, role="theory") for label, line in lines],
-                title="" if panel is None else f"{NAMES.get(third[0], third[0])} = {_short(panel)}",
-                caption=caption,
-                size=(5.0, 3.4),
-            )
-        )
+        series = [Series(label, *line, role="theory") for label, line in lines]
+        title = "" if panel is None else f"{NAMES.get(third[0], third[0])} = {_short(panel)}"
+        cells = *edges, part.transpose(y, x).values, series
+        maps.append(Map(*axes, *cells, title=title, caption=caption, size=(5.0, 3.4)))
     if len(maps) == 1:
         return maps[0]
     columns = min(len(maps), 3)
@@ -95,10 +87,7 @@ def plot_cells(
 
 
 def plot_observable(
-    values: xarray.DataArray,
-    spread: xarray.DataArray,
-    curves: Mapping[Any, Any],
-    data: xarray.Dataset,
+    values: xarray.DataArray, spread: xarray.DataArray, curves: Mapping[Any, Any], data: Any
 ) -> Lines:
     """One number along one axis, a line for each value of another, with standard errors."""
     dims = [str(d) for d in values.dims]
@@ -132,21 +121,16 @@ def plot_observable(
             series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
     about = values.attrs.get("long_name", str(values.name))
     across = _axis(x, data, scale="log" if clustering else "linear")
-    log = clustering or values.name == "lifetime"
-    up = "1 − mean cosine" if clustering else _name(values)
-    return Lines(
-        across,
-        Axis(up, scale="log" if log else "linear"),
-        series,
-        names=NAMES.get(others[0], others[0]) if others else "",
-        size=(5.2, 3.5),
-        caption=f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}.",
-    )
+    scale = "log" if clustering or values.name == "lifetime" else "linear"
+    up = Axis("1 − mean cosine" if clustering else _name(values), scale=scale)
+    names = NAMES.get(others[0], others[0]) if others else ""
+    caption = f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}."
+    return Lines(across, up, series, names=names, size=(5.2, 3.5), caption=caption)
 
 
 def _name(values: xarray.DataArray) -> str:
-    words = {"lifetime": "lifetime", "dominant_mode": "dominant degree"}
-    return words.get(str(values.name), str(values.name).replace("_", " "))
+    name = str(values.name)
+    return "dominant degree" if name == "dominant_mode" else name.replace("_", " ")
 
 
 def _theory(labels: set[str]) -> str:
@@ -168,6 +152,6 @@ def _words(values: xarray.DataArray, dim: Any) -> bool:
 def _edges(places: np.ndarray) -> np.ndarray:
     """Borders half way between places; the outer ones as far out as in."""
     if len(places) == 1:
-        return np.array([places[0] - 0.5, places[0] + 0.5])
+        return places[0] + np.array([-0.5, 0.5])
     middles = (places[1:] + places[:-1]) / 2
     return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])

@@ -30,32 +30,25 @@ def curves_for(name: str, sweep: Sweep, values: xarray.DataArray) -> Lines:
 
 def _phase(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """Γ_∞, the time at which orthogonal tokens meet; the limit of many dimensions."""
-    beta = np.linspace(float(values.beta.min()), float(values.beta.max()), 200)
+    beta = _betas(values, 200)
     curve = {"Γ_∞": (phase_curve(beta, _get(sweep, "measure.tokens", 1000)), beta)}
-    panels: Lines = {None: curve}
-    for axis in ("dim", "matrices"):
-        if axis in values.dims:
-            panels |= {panel: curve for panel in values[axis].values}
-    if "matrices" in values.dims:
-        panels = {panel: lines for panel, lines in panels.items() if panel in (None, "identity")}
-    return panels
+    axes = [axis for axis in ("dim", "matrices") if axis in values.dims]
+    panels = [None, *(panel for axis in axes for panel in values[axis].values)]
+    if "matrices" in axes:
+        panels = [panel for panel in panels if panel in (None, "identity")]
+    return dict.fromkeys(panels, curve)
 
 
 def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """Mean of the predicted distribution of counts; √(2β) and β/√3 without the number of tokens."""
-    by_dim = "dim" in values.dims
+    by_dim, beta = "dim" in values.dims, _betas(values, 12)
     lines: Lines = {}
-    drawn: list[Any] = [None]
-    if values.ndim > 1:
-        drawn = list(values["dim" if by_dim else "tokens"].values)
-    for line in drawn:
+    for line in [None] if values.ndim == 1 else values["dim" if by_dim else "tokens"].values:
         dim = int(line) if by_dim else _get(sweep, "measure.dim", 2)
         if dim not in (2, 3):
             continue
-        beta = np.linspace(float(values.beta.min()), float(values.beta.max()), 12)
         if by_dim or line is None:
-            found = [expected_count(b, dim) for b in beta]
-            lines[line] = {"√(2β), β/√3": (beta, found)}
+            lines[line] = {"√(2β), β/√3": (beta, [expected_count(b, dim) for b in beta])}
         else:
             # With too few tokens for its modes a β has no law, and the line ends.
             known = [b for b in beta if too_few(b, dim, int(line)) is None]
@@ -65,7 +58,7 @@ def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Lines:
 
 
 def _dominant(sweep: Sweep, values: xarray.DataArray) -> Lines:
-    beta = np.linspace(float(values.beta.min()), float(values.beta.max()), 200)
+    beta = _betas(values, 200)
     dims = values["dim"].values if "dim" in values.dims else [None]
     tell = lambda d: int(_get(sweep, "measure.dim", 2) if d is None else d)
     return {d: {"fastest degree": (beta, [dominant_mode(b, tell(d)) for b in beta])} for d in dims}
@@ -75,7 +68,7 @@ def _lifetime(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """ln(1/δ)/max_p μ_p, with δ the displacement at the start as a share of the spacing."""
     if "clusters" not in values.dims:
         return {}
-    beta = np.linspace(float(values.beta.min()), float(values.beta.max()), 60)
+    beta = _betas(values, 60)
     radius = _get(sweep, "measure.radius", 1e-3)
     lines: Lines = {}
     for k in values.clusters.values:
@@ -87,7 +80,7 @@ def _lifetime(sweep: Sweep, values: xarray.DataArray) -> Lines:
 
 def _order(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """κ_#, above which the uniform measure is unstable."""
-    beta = np.linspace(float(values.beta.min()), float(values.beta.max()), 200)
+    beta = _betas(values, 200)
     return {None: {"κ_#": (critical_kappa(beta, _get(sweep, "measure.dim", 2)), beta)}}
 
 
@@ -104,8 +97,8 @@ def _clustering(sweep: Sweep, values: xarray.DataArray) -> Lines:
         if name not in SCHEMES:
             continue
         law = clustering_law(name, beta, tokens)
-        seen = 1 - values.sel(placement=scheme).values
-        whole = np.flatnonzero(seen > 1e-9)
+        gap = 1 - values.sel(placement=scheme).values
+        whole = np.flatnonzero(gap > 1e-9)
         # The constant in front is not part of a law: it is read off three quarters of the way.
         k = whole[3 * len(whole) // 4]
         shape = {
@@ -114,7 +107,7 @@ def _clustering(sweep: Sweep, values: xarray.DataArray) -> Lines:
             "stretched": lambda t, a=law.exponent: np.exp(-a * np.sqrt(t)),
         }[law.kind]
         late = time[(time >= time[k] / 4) & (time <= time[whole[-1]])]
-        lines[scheme] = {"late law": (late, seen[k] * shape(late) / shape(time[k]))}
+        lines[scheme] = {"late law": (late, gap[k] * shape(late) / shape(time[k]))}
     return lines
 
 
@@ -132,6 +125,10 @@ def _causal(sweep: Sweep, values: xarray.DataArray) -> Lines:
     return {None: lines}
 
 
+def _betas(values: xarray.DataArray, count: int) -> np.ndarray:
+    return np.linspace(float(values.beta.min()), float(values.beta.max()), count)
+
+
 def _get(sweep: Sweep, key: str, default: Any) -> Any:
     node: Any = sweep.base
     for part in key.split("."):
@@ -141,13 +138,6 @@ def _get(sweep: Sweep, key: str, default: Any) -> Any:
     return node
 
 
-_DRAWN = {
-    "pair_probability": _phase,
-    "near_pairs": _phase,
-    "first_clusters": _first_clusters,
-    "dominant_mode": _dominant,
-    "lifetime": _lifetime,
-    "late_order": _order,
-    "similarity": _clustering,
-    "last_clusters": _causal,
-}
+_DRAWN = {"pair_probability": _phase, "near_pairs": _phase, "first_clusters": _first_clusters}
+_DRAWN |= {"dominant_mode": _dominant, "lifetime": _lifetime, "late_order": _order}
+_DRAWN |= {"similarity": _clustering, "last_clusters": _causal}

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from metastable.audit.evidence import Question
+from metastable.report.figures.audit import Rows
 from metastable.report.page import Block, Listing
 
 MOST_ITEMS, MOST_CONTROLS = 20, 5  # shown in full; all are in ranked.csv
@@ -18,34 +19,27 @@ LINE = 100
 MARK = Markup('<mark style="color:inherit;background:#0072b244;border-bottom:1px solid #0072b2">')
 
 
-def list_items(
-    rows: Sequence[Mapping[str, Any]],
-    asked: Sequence[Question],
-    ranked: Sequence[Mapping[str, Any]],
-) -> list[Block]:
+def list_items(rows: Rows, asked: Sequence[Question], ranked: Rows) -> list[Block]:
     """Prompt, output and target under each other, matching runs marked; a list by generator.
 
     Items stand in the order of `ranked` and with its q-values; those that are not in it stand last.
     """
     places = {_key(row): (place, row["q_value"]) for place, row in enumerate(ranked)}
+    place = lambda row: places.get(_key(row), (len(places), None))
     least: dict[str, Question] = {}
     for question in asked:
-        least.setdefault(question.generator, question)
-    made: list[Block] = []
+        if question.reconstructs:
+            least.setdefault(question.generator, question)
+    listings: list[Block] = []
     for question in least.values():
-        if not question.reconstructs:
-            continue
-        own = [
-            (places.get(_key(row), (len(places), None)), row) for row in rows if question.is_of(row)
-        ]
-        own.sort(key=lambda pair: pair[0][0])
-        ordered = [{**row, "q_value": q} for (_, q), row in own]
-        kept = [row for row in ordered if row["group"] != "control"][:MOST_ITEMS]
-        held = [row for row in ordered if row["group"] == "control"][:MOST_CONTROLS]
-        text = Markup("\n\n").join(_item(row, question.score) for row in (*kept, *held))
-        title = f"{question.name}: {len(kept)} protected items, then {len(held)} controls"
-        made.append(Listing(title, text, open=not made))
-    return made
+        own = sorted((row for row in rows if question.is_of(row)), key=lambda row: place(row)[0])
+        ordered = [{**row, "q_value": place(row)[1]} for row in own]
+        items = [row for row in ordered if row["group"] != "control"][:MOST_ITEMS]
+        controls = [row for row in ordered if row["group"] == "control"][:MOST_CONTROLS]
+        text = Markup("\n\n").join(_item(row, question.score) for row in (*items, *controls))
+        title = f"{question.name}: {len(items)} protected items, then {len(controls)} controls"
+        listings.append(Listing(title, text, open=not listings))
+    return listings
 
 
 def _key(row: Mapping[str, Any]) -> tuple[bool, str]:
@@ -57,12 +51,12 @@ def _item(row: Mapping[str, Any], score: str) -> Markup:
     q = "" if row["q_value"] is None else f", q = {row['q_value']:.3g}"
     head = f"{row['item']} ({row['group']}), {score} {float(row[score]):.3f}{q}"
     output, target = _visible(row["output"]), _visible(row["target"])
-    marks = matching(output, target)
+    runs = matching(output, target)
     lines = [Markup("<b>{}</b>").format(head)]
     if row["prompt"]:
         lines += _wrapped("prompt", _visible(row["prompt"]), set())
-    lines += _wrapped("output", output, {k for a, _, n in marks for k in range(a, a + n)})
-    lines += _wrapped("target", target, {k for _, b, n in marks for k in range(b, b + n)})
+    lines += _wrapped("output", output, {k for a, _, n in runs for k in range(a, a + n)})
+    lines += _wrapped("target", target, {k for _, b, n in runs for k in range(b, b + n)})
     return Markup("\n").join(lines)
 
 
