@@ -33,10 +33,9 @@ def _svg(picture: Any, name: str) -> str:
     absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     picture.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
     text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    # matplotlib's own rule is for "*", and would reach every element of the page.
-    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    # matplotlib's own style is for "*", and would reach every element of the page.
+    extras = r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*|<style.*?</style>"
+    text = re.sub(extras, "", text[text.index("<svg") :], flags=re.DOTALL)
     text = text.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     text = text.replace("xlink:href=", "href=").replace(INK, "currentColor")
     label = escape(picture.get_label())
@@ -49,8 +48,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     picture = draw(figure)
     folder.mkdir(parents=True, exist_ok=True)
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
-    text = _svg(picture, name)
-    head, body = text.split(">", 1)
+    head, body = _svg(picture, name).split(">", 1)
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
     picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
     return vector, raster
@@ -69,9 +67,6 @@ def _rename(text: str, name: str) -> str:
     """
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text))
     fresh = {old: f"{name}-{k}" for k, old in enumerate(used)}
-    text = re.sub(
-        r' id="([^"]+)"',
-        lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else "",
-        text,
-    )
+    identifier = lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else ""
+    text = re.sub(r' id="([^"]+)"', identifier, text)
     return re.sub(r'(href="|url\()#([^")]+)', lambda match: f"{match[1]}#{fresh[match[2]]}", text)
