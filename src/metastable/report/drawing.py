@@ -19,18 +19,15 @@ from metastable.report import style as styles
 from metastable.report.clouds import draw_cloud
 from metastable.report.style import CATEGORIES, INK, OTHER, legend, set_axis
 
-SIZE = (4.6, 3.1)  # inches
+Size = tuple[float, float] | None  # inches; None for the figure's own
+SIZE = (4.6, 3.1)
 DASHES = ("--", ":", "-.")
 DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "v", "cross": "x", "ring": "o"}
 
 
 def draw(
-    figure: Figure,
-    ax: Axes | None = None,
-    *,
-    size: tuple[float, float] | None = None,
-    style: str = "page",
+    figure: Figure, ax: Axes | None = None, *, size: Size = None, style: str = "page"
 ) -> Picture:
     """Draw a figure and return matplotlib's; its label is the caption.
 
@@ -84,7 +81,7 @@ def write_film(film: data.Film, path: str | Path) -> Path:
     return path
 
 
-def _draw_grid(figure: Panels | Strip, size: tuple[float, float] | None) -> Picture:
+def _draw_grid(figure: Panels | Strip, size: Size) -> Picture:
     strip = isinstance(figure, Strip)
     parts = list(figure.frames if strip else figure.panels)
     rows = -(-len(parts) // (figure.columns or 3))

@@ -25,17 +25,12 @@ from metastable.report.svg import inline_svg, save_figure, stored_svg
 
 LONGEST_LISTING = 50_000  # characters
 VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
-
-
 Rows = Sequence[Verdict | Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Noted:
-    """A cell with a smaller line under it; with `link`, its value leads to that place of the page.
-
-    Sections are places `#section-1`, `#section-2`, … in order.
-    """
+    """A cell with a smaller line under it, and perhaps a `link` to a place like `#section-1`."""
 
     value: Any
     note: str
@@ -115,6 +110,7 @@ class Listing:
 
 
 Block = Table | Facts | Picture | Stored | Listing | str
+Blocks = Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ class Section:
     """A heading and what stands under it, in order; a string is a paragraph."""
 
     title: str
-    blocks: Sequence[Block]
+    blocks: Blocks
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
@@ -137,10 +133,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
 
 
 def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
-    """Verdicts first, reason and source as notes to the claim; the caption counts them.
-
-    `about` names what they are on, `clock` the clock of times and rates.
-    """
+    """Verdicts first, reason and source as notes; the caption counts them and says the clock."""
     table = []
     for given in rows:
         row = dataclasses.asdict(given) if isinstance(given, Verdict) else dict(given)
@@ -148,18 +141,10 @@ def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
         claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
         row["tolerance"] = row.get("tolerance") or None
         table.append({"verdict": row.pop("verdict"), "claim": claim} | row)
-    caption = f"Verdicts{f' on {about}' if about else ''}: {count_verdicts(table)}"
+    counts = Counter(row["verdict"] for row in table)
+    counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    caption = f"Verdicts{f' on {about}' if about else ''}: {counted}"
     return rows_table(table, caption + (f"; times and rates in the {clock} clock" if clock else ""))
-
-
-def count_verdicts(rows: Rows) -> str:
-    """How many of each, in words.
-
-    >>> count_verdicts([{"verdict": "agree"}, {"verdict": "agree"}, {"verdict": "disagree"}])
-    '2 agree, 1 disagree'
-    """
-    each = [row.verdict if isinstance(row, Verdict) else str(row["verdict"]) for row in rows]
-    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(each).items())
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Stored]:
@@ -212,9 +197,7 @@ def listing(file: str, text: str) -> Listing:
     return Listing(file, text, open=file.endswith(".toml"))
 
 
-def write_page(
-    path: str | Path, title: str, *sections: Section, lead: Sequence[Block] = ()
-) -> Path:
+def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = ()) -> Path:
     """Write one HTML file with everything inside: no script, and nothing is asked of a network.
 
     `lead` stands above the sections (verdicts belong there). All text is escaped. Colors follow
@@ -243,7 +226,7 @@ def _svg(block: Picture | Stored, name: str) -> Markup:
     return Markup(stored_svg(block.file, name) if stored else inline_svg(block.figure, name))
 
 
-def _neighbors(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
+def _neighbors(blocks: Blocks) -> Iterable[tuple[str, list[Block]]]:
     """Blocks in order, those of one kind that follow each other together: pictures share rows."""
     drawn = lambda block: isinstance(block, Picture | Stored)
     kind = lambda block: "picture" if drawn(block) else getattr(block, "kind", "text")

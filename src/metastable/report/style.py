@@ -75,10 +75,7 @@ def ink_axis(ax: Axes) -> None:
 
 
 def legend(ax: Axes, labels: Sequence[str], title: str = "") -> None:
-    """The names of what is drawn: on the picture, or outside it where they are many or long.
-
-    Short names stand at the right, long ones under a picture of one panel.
-    """
+    """The names of what is drawn: on the picture, or outside it where they are many or long."""
     style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK}
     style |= {"title_fontsize": 8.5, "title": title or None}
     figure: Any = ax.get_figure(root=True)

@@ -19,11 +19,7 @@ _THEME = (
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """A figure as an <svg> element in the text color of the page around it.
-
-    Dense artists are images inside. Its identifiers begin with `name`, so several figures with
-    different names can stand in one page. The caption is its accessible name.
-    """
+    """A figure as <svg> in the text color of its page; its identifiers begin with `name`."""
     return _svg(draw(figure), name)
 
 
@@ -61,10 +57,7 @@ def stored_svg(file: Path, name: str) -> str:
 
 
 def _rename(text: str, name: str) -> str:
-    """Short identifiers in order of use for what is referred to; none for the rest.
-
-    matplotlib salts its identifiers at random, and repeats the plain ones in every figure.
-    """
+    """Short identifiers for what is referred to: matplotlib's own are random, or repeated."""
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text))
     fresh = {old: f"{name}-{k}" for k, old in enumerate(used)}
     identifier = lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else ""

@@ -45,10 +45,7 @@ def catalogue() -> dict[str, Entry]:
 
 
 def read_entry(file: Path) -> Entry:
-    """The entry of a file: the literal arguments of its `ENTRY = Entry(…)`, without importing it.
-
-    Importing 120 entries takes their numerical and plotting packages, and seconds.
-    """
+    """The entry of a file, from its literal `ENTRY = Entry(…)`; importing all takes seconds."""
     call = _assigned(file, "ENTRY")
     try:
         if not isinstance(call, ast.Call) or call.args:
@@ -64,11 +61,7 @@ def read_entry(file: Path) -> Entry:
 
 
 def load(name: str) -> ModuleType:
-    """A module of the reproductions by its dotted name, such as "ponti2025._sigmoid_network".
-
-    The folder is imported as the package `reproductions`, wherever it lies: beside the sources, or
-    inside the installed package.
-    """
+    """A module of the reproductions, wherever they lie, as "ponti2025._sigmoid_network"."""
     home = _home()
     if PACKAGE not in sys.modules:
         file, inside = home / "__init__.py", [str(home)]

@@ -32,10 +32,7 @@ def prepare(spec: Reproduction) -> Callable[[Path | None, bool | None], Result]:
 
 
 def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
-    """Do the work of one entry and keep it in `folder`, with its page; returns its record.
-
-    What an older version, or a work cut short, has left there of the same entry is replaced.
-    """
+    """Do one entry and keep it in `folder`, replacing older work of it; returns its record."""
     from metastable.report.pages.reproduction import write_reproduction
 
     spec = Reproduction(entry=entry.name, fast=fast, settings=entry.changes)

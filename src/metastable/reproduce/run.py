@@ -45,15 +45,10 @@ def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> li
 
 
 def reproduce(
-    names: Sequence[str],
-    out: Path,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    fast: bool = False,
-    workers: int = 0,
-    again: bool = False,
+    names: Sequence[str], out: Path, *, changes: Mapping[str, Any] | None = None,
+    fast: bool = False, workers: int = 0, again: bool = False,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Do all these entries and bind them into `out/index.html`.
 
     Entries done before with the same settings and version are taken from their folders, unless

@@ -1,7 +1,4 @@
-"""Random Gaussian layers and random matrices: a closed form and a simulation side by side.
-
-A study draws random matrices, asks theory and samples, and gives both with their distance.
-"""
+"""Random Gaussian layers and random matrices: a closed form and a simulation side by side."""
 
 from metastable.comparison.random_matrices.iteration import (
     SETTINGS,

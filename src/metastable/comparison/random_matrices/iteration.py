@@ -87,13 +87,9 @@ class Iteration:
 
 
 def iterate(
-    setting: str | Setting,
-    seed: int = 0,
-    *,
-    tokens: bool | None = None,
-    spectra: int = 26,
+    setting: str | Setting, seed: int = 0, *, tokens: bool | None = None, spectra: int = 26,
     progress: bool | None = None,
-) -> Iteration:
+) -> Iteration:  # fmt: skip
     """Run one setting, by name or of your own, as published and corrected.
 
     - `tokens`: also iterate the exact layer on tokens; by default in settings published so. After
@@ -118,16 +114,13 @@ def iterate(
     count = min(spectra, setting.layers + 1)
     kept = sorted({round(k) for k in np.linspace(0, setting.layers, count)})
     by_samples = setting.by == "samples"
+    on_tokens = lambda bar, frozen: _on_tokens(layer, setting, seed, kept, bar, frozen)
     with Bar(setting.name, progress) as bar:
-        if by_samples:
-            published = _on_tokens(layer, setting, seed, kept, bar, frozen=True)
-        else:
-            published = _listing(layer, setting, kept, bar)
-    exact = _exact(layer, setting, kept, progress)
-    sampled = None
+        published = on_tokens(bar, True) if by_samples else _listing(layer, setting, kept, bar)
+    exact, sampled = _exact(layer, setting, kept, progress), None
     if by_samples if tokens is None else tokens:
         with Bar(f"{setting.name}, tokens", progress) as bar:
-            sampled = _on_tokens(layer, setting, seed, kept, bar, frozen=False)
+            sampled = on_tokens(bar, False)
     return Iteration(setting, seed, published, exact, sampled)
 
 

@@ -111,12 +111,9 @@ class Spectrum:
 
 
 def spectra(
-    names: Sequence[str] = (),
-    sizes: Sequence[int] = (100, 300, 1000, 3000),
-    seed: int = 0,
-    *,
+    names: Sequence[str] = (), sizes: Sequence[int] = (100, 300, 1000, 3000), seed: int = 0, *,
     progress: bool | None = None,
-) -> list[Spectrum]:
+) -> list[Spectrum]:  # fmt: skip
     """Draw each ensemble of `names` (all by default) at each size and measure its distance.
 
     Ensembles that differ only in what they take of a matrix share it. Time: five eigenvalue

@@ -65,10 +65,7 @@ def _means(rows: Rows, score: str, place: str, dash: str = "", kind: str = "") -
 
 
 def plot_roc(asked: Sequence[Question], main: Question) -> Lines:
-    """True against false positives on logarithmic axes.
-
-    Curves of `main`, which carries the verdict, of the first question and of the likelihood.
-    """
+    """True against false positives: of `main`, the first question and the likelihood."""
     by_name = {question.name: question for question in asked}
     names = dict.fromkeys([main.name, asked[0].name, "nll"])
     series = []
@@ -113,15 +110,13 @@ def plot_calibration(null: Mapping[str, Sequence[float]]) -> Lines:
 
 
 def plot_audit_panels(runs: Sequence[Mapping[str, Any]]) -> Panels:
-    """Four panels: the smallest and the largest model, at the highest and the lowest overlap.
-
-    Each run holds `size`, `overlap`, `score` and the rows of one `generator`.
-    """
+    """Errors of the smallest and largest model at the highest and lowest overlap of `runs`."""
     sizes = sorted({run["size"] for run in runs}, key=_order)
     overlaps = sorted({run["overlap"] for run in runs})
     # Without overlap there are no members: the low panel has some, if two overlaps do.
     some = [overlap for overlap in overlaps if overlap > 0]
-    columns, lines = _ends(sizes), _ends(some if len(some) > 1 else overlaps)[::-1]
+    ends = lambda values: list(dict.fromkeys([values[0], values[-1]]))
+    columns, lines = ends(sizes), ends(some if len(some) > 1 else overlaps)[::-1]
     panels = []
     for overlap in lines:
         for size in columns:
@@ -170,7 +165,10 @@ def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
     strips = [(rows, part) for rows in sides for part in ("target", "output")]
     for k, (rows, part) in enumerate(strips):
         for j, row in enumerate(rows):
-            image = _gray_values(row[part], side**2, levels).reshape(side, side)
+            # Gray values in [0, 1] of an image written as text, padded with black.
+            text = row[part][: side**2].ljust(side**2, "0")
+            gray = np.array([max(PIXELS.find(c), 0) for c in text]) / (levels - 1)
+            image = np.minimum(gray, 1.0).reshape(side, side)
             sheet[k * step + 1 :, j * step + 1 :][:side, :side] = image
             if part == "output":
                 error = f"{float(row['squared_error']):.3f}"
@@ -186,16 +184,6 @@ def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
     return Map(*axes, *cells, size=(0.8 * columns + 1.2, 3.6), caption=caption, **look)
 
 
-def _gray_values(text: str, size: int, levels: int) -> np.ndarray:
-    """Gray values in [0, 1] of an image written as text, padded with black."""
-    values = [max(PIXELS.find(c), 0) for c in text[:size].ljust(size, "0")]
-    return np.minimum(np.array(values) / (levels - 1), 1.0)
-
-
 def _order(size: str) -> tuple[int, str]:
     known = ("basic", "complex", "large")
     return (known.index(size) if size in known else len(known)), size
-
-
-def _ends(values: Sequence[Any]) -> list[Any]:
-    return list(dict.fromkeys([values[0], values[-1]]))

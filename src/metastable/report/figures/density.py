@@ -18,10 +18,7 @@ FLOOR = 1e-14  # of amplitudes: below it is rounding
 
 
 def plot_density(run: Trajectory, log: bool | None = None) -> Map:
-    """The density against time: over the angle on the circle, over the height around an axis.
-
-    Tokens that took over on the way are dots.
-    """
+    """The density against time: over the angle on the circle or from the axis; tokens are dots."""
     densities = [frame for frame in run.frames if isinstance(frame, Density)]
     times = np.asarray(run.times[: len(densities)])
     first = densities[0]

@@ -17,11 +17,7 @@ from metastable.report.figures import run as tokens
 
 
 def film_on_sphere(run: Trajectory, seconds: float = 6.0, frames: int = 90) -> Film:
-    """A run on the circle or S² as a film.
-
-    At most `frames` of the run's frames, evenly chosen, so the speed is that of the run's own
-    frame times.
-    """
+    """A run on the circle or S² as a film of at most `frames` of its frames, evenly chosen."""
     tokens.check_on_sphere(run)
     checks.positive("seconds", seconds)
     groups, view = tokens.cluster_of_each(run)[0], tokens.view_of(run.frames[-1])

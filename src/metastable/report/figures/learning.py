@@ -46,27 +46,6 @@ def plot_curves(curves: Curves) -> Panels:
     return Panels([left, right], 2, caption=curves.caption, size=(8.2, 3.1))
 
 
-def plot_panels(panels: Mapping[str, Curves], columns: int) -> Panels:
-    """Curves with the same lines side by side, title → curves, on logarithmic scales."""
-    every: dict[str, list[Series]] = {title: [] for title in panels}
-    ends = []
-    for title, curves in panels.items():
-        for name, (x, y) in curves.lines.items():
-            half = curves.bars.get(name)
-            # A bar down to zero has no end on this scale.
-            half = None if half is None else np.minimum(half, 0.9 * np.asarray(y))
-            every[title].append(Series(name, x, y, half, style="both"))
-            ends += [np.asarray(y) - (0 if half is None else half), np.asarray(y)]
-    values = np.concatenate(ends)
-    limits = 0.8 * float(values[values > 0].min()), 1.25 * float(values.max())
-    shown = []
-    for title, curves in panels.items():
-        axes = Axis(curves.x, scale="log2"), Axis(curves.y, scale="log", limits=limits)
-        shown.append(Lines(*axes, every[title], title=title))
-    rows = -(-len(shown) // columns)
-    return Panels(shown, columns, shared=True, size=(2.3 * columns, 2.3 * rows + 0.4))
-
-
 def plot_chart(chart: Chart) -> Map:
     """The values as tiles, and the lines over them."""
     lines = [Series(name, *line, role="theory") for name, line in chart.lines.items()]
@@ -89,10 +68,7 @@ def film_frames(frames: Frames, seconds: float = 4.0) -> Film:
 
 
 def plot_paths(steered: Steered, prompts: Any, targets: Any) -> Lines:
-    """Paths of the first prompt's tokens in their first two axes, one color for each piece.
-
-    A new color is a switch of the control; circles are starts, crosses targets.
-    """
+    """Paths of the first prompt's tokens, a color for each piece, from circles to crosses."""
     x, y = (np.reshape(np.asarray(z), (-1, *np.shape(z)[-2:]))[0] for z in (prompts, targets))
     plant = steered.plant
     start, frames = Points(x, on_sphere=plant.on_sphere), FRAMES * plant.pieces + 1

@@ -52,10 +52,7 @@ def plot_image(
     value: str | Axis, caption: str, *, curves: Curves | None = None, dots: Sequence[Series] = (),
     size: tuple[float, float] = (5.0, 3.4), **rest: Any,
 ) -> Map:  # fmt: skip
-    """Rows of numbers as shades, the first row at the bottom; `extent` as left, right, low, high.
-
-    `curves` are what theory draws over them, `dots` other series.
-    """
+    """Rows of numbers as shades, the first at the bottom; `extent` is left, right, low, high."""
     values = np.asarray(values, float)
     rows, columns = values.shape
     lines = [*_theory(curves), *dots]

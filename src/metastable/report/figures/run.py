@@ -91,10 +91,7 @@ def plot_strip(run: Trajectory, count: int = 6) -> Strip:
 
 
 def snapshot(measure: Points, groups: np.ndarray | None, view: np.ndarray, title: str) -> Cloud:
-    """Tokens of one frame on the circle, or on the sphere seen along the last row of `view`.
-
-    Tokens too close to tell apart make one dot, which grows with their mass.
-    """
+    """Tokens on the circle, or on S² seen along the last row of `view`; close ones as one dot."""
     gathered = clusters(measure, angle=0.02)
     tight = gathered.radii < 0.04
     alone = ~np.append(tight, False)[gathered.labels]
@@ -134,8 +131,10 @@ def plot_hulls(run: Trajectory, count: int = 6) -> Lines:
     series = []
     for shade, index in zip(np.linspace(0, 1, len(chosen)), chosen, strict=True):
         plane = np.asarray(run.frames[index].points)[:, :2]
-        corners = _around(hull(Points(plane, run.frames[index].weights, on_sphere=False)).points)
-        series.append(Series(f"{run.times[index]:.3g}", *corners.T, shade=float(shade)))
+        corners = hull(Points(plane, run.frames[index].weights, on_sphere=False)).points
+        around = np.argsort(np.arctan2(*(corners - corners.mean(axis=0)).T[::-1]))
+        closed = corners[np.append(around, around[0])]
+        series.append(Series(f"{run.times[index]:.3g}", *closed.T, shade=float(shade)))
         series.append(Series("", *plane.T, style="points", shade=float(shade)))
     letter = _letter(run)
     rescaled = " in the rescaled variable z = exp(−tV)x" if letter == "z" else ""
@@ -150,9 +149,8 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     """Histogram of the cosines of all pairs of tokens through time, as a map, and its mean."""
     chosen = choose_frames(run, 101)
     times = run.times[chosen]
-    merged = any(frame.count != run.frames[0].count for frame in run.frames)
     count = run.frames[0].count
-    tokens = min(count, MOST_TOKENS) if merged else None
+    tokens = min(count, MOST_TOKENS) if follow(run) is None else None
     pairs = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
     shares = np.array([each.histogram for each in pairs]).T
     some = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
@@ -201,9 +199,8 @@ def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
             caption += " and climbs by twice the product of the masses when two clusters merge"
     else:
         label, caption = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
-    return _over_time(
-        run, log, Axis(label), caption, series=[Series("", run.times, values, group=2)]
-    )
+    series = [Series("", run.times, values, group=2)]
+    return _over_time(run, log, Axis(label), caption, series=series)
 
 
 def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
@@ -261,28 +258,24 @@ def choose_frames(run: Trajectory, count: int) -> np.ndarray:
     return np.array(chosen)
 
 
-def _groups(run: Trajectory, index: int) -> Clusters:
-    """Clusters of one frame: maxima of the potential where there is a β, else by linkage."""
-    beta, frame = beta_of(run), run.frames[index]
-    return kernel_modes(frame, beta) if beta else clusters(frame)
-
-
 def partition(run: Trajectory) -> tuple[Clusters, float]:
     """The clusters that color the tokens, and the time of the frame they are taken from.
 
     Those of the last frame; if that is a single one, those at the end of the longest plateau (in
     log time) with several, for otherwise the picture would have one color.
     """
-    last = _groups(run, -1)
+    beta = beta_of(run)
+    # Maxima of the potential where there is a β, else by linkage.
+    groups = lambda frame: kernel_modes(frame, beta) if beta else clusters(frame)
+    last = groups(run.frames[-1])
     if last.count == 1 and len(run.times) > 1:
-        beta = beta_of(run)
         counts = [clusters(frame, beta).count for frame in run.frames]
         several = [p for p in plateaus(run.times, counts, min_log_length=0.1) if p.value > 1]
         if several:
             first = run.times[run.times > 0][0]
             longest = max(several, key=lambda p: p.end / max(p.start, first))
             index = int(np.searchsorted(run.times, longest.end))
-            return _groups(run, index), float(run.times[index])
+            return groups(run.frames[index]), float(run.times[index])
     return last, float(run.times[-1])
 
 
@@ -299,13 +292,6 @@ def _masses(end: float, last: np.ndarray, groups: Clusters) -> list[tuple[float,
         if all(abs(place - other) > 0.45 for _, other, _ in notes):
             notes.append((end, place, f"{100 * mass:.3g} %"))
     return notes
-
-
-def _around(corners: np.ndarray) -> np.ndarray:
-    """Corners of a convex polygon in the order of a walk around it, closed."""
-    centered = corners - corners.mean(axis=0)
-    order = np.argsort(np.arctan2(centered[:, 1], centered[:, 0]))
-    return corners[np.append(order, order[0])]
 
 
 def _some(frame: Points) -> Points:

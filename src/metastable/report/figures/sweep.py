@@ -46,13 +46,8 @@ def _over_repetitions(every: xarray.DataArray) -> tuple[xarray.DataArray, xarray
     return like.copy(data=mean), like.copy(data=error)
 
 
-def plot_cells(
-    values: xarray.DataArray, curves: Mapping[Any, Any], data: xarray.Dataset
-) -> Map | Strip:
-    """One number over two axes, as colors; panels along a third axis; theory as lines.
-
-    `curves` gives, for a panel's value (None for a single panel), lines by label: arrays x, y.
-    """
+def plot_cells(values: xarray.DataArray, curves: Mapping[Any, Any], data: Any) -> Map | Strip:
+    """One number over two axes as colors; panels along a third; theory's `curves` by panel."""
     dims = [str(d) for d in values.dims]
     x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
     y = "beta" if "beta" in dims and x != "beta" else next(d for d in dims if d != x)

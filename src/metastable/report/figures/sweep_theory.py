@@ -41,12 +41,13 @@ def _phase(sweep: Sweep, values: xarray.DataArray) -> Lines:
 
 def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Lines:
     """Mean of the predicted distribution of counts; √(2β) and β/√3 without the number of tokens."""
-    by_dim, beta = "dim" in values.dims, _betas(values, 12)
+    by_dim = "dim" in values.dims
     lines: Lines = {}
     for line in [None] if values.ndim == 1 else values["dim" if by_dim else "tokens"].values:
         dim = int(line) if by_dim else _get(sweep, "measure.dim", 2)
         if dim not in (2, 3):
             continue
+        beta = _betas(values, 12)
         if by_dim or line is None:
             lines[line] = {"√(2β), β/√3": (beta, [expected_count(b, dim) for b in beta])}
         else:

@@ -90,6 +90,8 @@ def _report_one(folder: Path) -> Path:
         return [Picture(figures[name])] if name in figures else []
 
     items: list[Block] = pictures("images") if levels else list_items(rows, asked, ranked)
+    cells = [[in_words(each["name"]), HELD[each["held"]], each["told"]] for each in conditions]
+    checked = Table(["condition", "verdict", "told"], cells, "Each of these can stop the verdict")
     verdict, reason = str(summary["verdict"]), str(summary["reason"])
     return page(
         folder / "report.html",
@@ -98,7 +100,7 @@ def _report_one(folder: Path) -> Path:
         facts=_facts(summary),
         figures=figures,
         sections=[
-            Section("Conditions", [_conditions(conditions)]),
+            Section("Conditions", [checked]),
             Section("What was asked", [_findings(summary), _rates(summary)]),
             Section("Error against budget", [*pictures("errors"), _errors(rows, asked)]),
             Section("True and false positives", pictures("roc")),
@@ -230,11 +232,6 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, Any]:
             listed = ", ".join(f"{group} {value:.3f}" for group, value in means.items())
             facts[f"{name}, {summary['main']}"] = listed
     return facts | {"overlap assumes": summary["overlap_assumption"]}
-
-
-def _conditions(conditions: Rows) -> Table:
-    rows = [[in_words(each["name"]), HELD[each["held"]], each["told"]] for each in conditions]
-    return Table(["condition", "verdict", "told"], rows, "Each of these can stop the verdict")
 
 
 def _findings(summary: Mapping[str, Any]) -> Table:

@@ -20,10 +20,7 @@ MARK = Markup('<mark style="color:inherit;background:#0072b244;border-bottom:1px
 
 
 def list_items(rows: Rows, asked: Sequence[Question], ranked: Rows) -> list[Block]:
-    """Prompt, output and target under each other, matching runs marked; a list by generator.
-
-    Items stand in the order of `ranked` and with its q-values; those that are not in it stand last.
-    """
+    """What was written beside its target, matching runs marked, in the order of `ranked`."""
     places = {_key(row): (place, row["q_value"]) for place, row in enumerate(ranked)}
     place = lambda row: places.get(_key(row), (len(places), None))
     least: dict[str, Question] = {}

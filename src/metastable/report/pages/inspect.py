@@ -53,10 +53,8 @@ def write_inspection(result: Result) -> Path:
         return Section(title, [*shown, *more])
 
     words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
-    caption = (
-        "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine > "
-    )
-    caption += "0.99, effective rank, distance from consensus; and the untrained mean and count"
+    caption = "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine "
+    caption += "> 0.99, effective rank, distance from consensus; and the untrained mean and count"
     table = Table(facts["states"]["columns"], facts["states"]["rows"], caption)
     return page(
         result.folder / "report.html",
@@ -159,20 +157,15 @@ def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
         row = [float(time), float(table.mean_cosine[k]), *(float(m) for m in table.mass[k, :2])]
         row += [int(table.clusters[k]), int(table.merges[k]), int(table.splits[k])]
         row += [float(table.effective_rank[k]), float(table.residual[k])]
-        if control is not None:
-            there = k < len(control.times)
-            row += (
-                [float(control.mean_cosine[k]), int(control.clusters[k])] if there else [None] * 2
-            )
-        rows.append(row)
+        if control is not None and k < len(control.times):
+            row += [float(control.mean_cosine[k]), int(control.clusters[k])]
+        rows.append(row + [None] * (len(columns) - len(row)))
     return columns, rows
 
 
 def _plateaus(plateaus: list[list[float]]) -> str:
-    shown = [
-        f"{value:g} clusters from layer {start:g} to {end:g}" for start, end, value in plateaus
-    ]
-    listed = "; ".join(shown) or "none"
+    words = "{2:g} clusters from layer {0:g} to {1:g}"
+    listed = "; ".join(words.format(*plateau) for plateau in plateaus) or "none"
     return f"Plateaus of the count (a quarter of a unit of log depth or more): {listed}."
 
 
@@ -207,8 +200,6 @@ def _analogies(analogies: Mapping[str, Any]) -> list[Any]:
 
 
 def _short(value: Any) -> str:
-    if value is None:
-        return "–"
-    if not isinstance(value, float) or value.is_integer():
-        return f"{value:g}"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    return "–" if value is None else f"{value:g}"

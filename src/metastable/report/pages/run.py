@@ -24,10 +24,7 @@ def write_run(result: Result) -> Path:
 
 
 def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> Path:
-    """Write one page about several flows, and the figures of each into its folder.
-
-    The answers and all verdicts stand at the top. The default title is the runs' names.
-    """
+    """Write one page about several flows (title: their names), and the figures of each."""
     sections = [_describe(result) for result in results]
     many = len(results) > 1
     lead: list[page.Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
