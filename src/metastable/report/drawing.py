@@ -205,11 +205,13 @@ def _draw_bars(figure: data.Bars, ax: Axes) -> None:
     width = 0.8 / max(len(figure.heights), 1)
     at = np.arange(len(figure.places))
     for k, (name, heights) in enumerate(figure.heights.items()):
-        look = {"color": CATEGORIES[k % len(CATEGORIES)], "label": name}
-        errors = {"yerr": figure.errors.get(name)}
-        errors["error_kw"] = {"ecolor": INK, "lw": 1, "capsize": 2}
+        look: dict[str, Any] = {"color": CATEGORIES[k % len(CATEGORIES)], "label": name}
+        look |= {
+            "yerr": figure.errors.get(name),
+            "error_kw": {"ecolor": INK, "lw": 1, "capsize": 2},
+        }
         places = at + (k - (len(figure.heights) - 1) / 2) * width
-        ax.bar(places, np.asarray(heights, float), width, **look, **errors)
+        ax.bar(places, np.asarray(heights, float), width, **look)
     names = [name for name in figure.heights if name] + _draw_levels(figure.levels, ax.axhline)
     _set_axes(figure, ax)
     ax.set_xticks(at, [str(place) for place in figure.places])

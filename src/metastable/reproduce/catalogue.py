@@ -36,10 +36,9 @@ def catalogue() -> dict[str, Entry]:
         for file in sorted((_home() / source).glob("[!_]*.py")):
             entry = read_entry(file)
             if entry.name in entries:
-                raise ValueError(
-                    f"names of entries must differ; got {entry.name} in "
-                    f"{entries[entry.name].source} and in {source}: rename one."
-                )
+                both = f"{entries[entry.name].source} and in {source}"
+                message = f"names of entries must differ; got {entry.name} in {both}: rename one."
+                raise ValueError(message)
             entries[entry.name] = entry
     return entries
 

@@ -24,22 +24,18 @@ FAILED = "failed"
 
 def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> list[Entry]:
     """The entries asked for by name, by source or as "all"; `changes` are for exactly one."""
-    entries = catalogue()
+    entries, see = catalogue(), "see `metastable reproduce --list`."
     if changes:
         if len(names) != 1 or names[0] not in entries:
-            raise ValueError(
-                f"NAME must be exactly one entry with --set; got {', '.join(names)}: see "
-                "`metastable reproduce --list`."
-            )
+            message = f"NAME must be exactly one entry with --set; got {', '.join(names)}: {see}"
+            raise ValueError(message)
         return [entries[names[0]].changed(changes)]
     chosen: dict[str, Entry] = {}
     for asked in names:
         matching = {name: e for name, e in entries.items() if asked in (name, e.source, "all")}
         if not matching:
-            raise ValueError(
-                f"NAME must be an entry, a source such as ponti2025 or all; got {asked!r}: "
-                "see `metastable reproduce --list`."
-            )
+            allowed = "an entry, a source such as ponti2025 or all"
+            raise ValueError(f"NAME must be {allowed}; got {asked!r}: {see}")
         chosen |= matching
     return list(chosen.values())
 

@@ -151,7 +151,10 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
                 break
             if negative is None and not _positive_definite(cov):
                 negative = k
-            small = _below(change, setting.tolerance)
+            # The spectral norm is at least the Frobenius norm over √d, which costs less.
+            frobenius, allowed = np.linalg.norm(change), setting.tolerance
+            near = frobenius < allowed * len(change) ** 0.5
+            small = near and np.linalg.norm(change, 2) < allowed
             if k in kept or small:
                 spectra.append(np.linalg.eigvalsh(cov))
                 layers.append(k)
@@ -175,10 +178,9 @@ def _on_tokens(
             mean = points.mean(axis=0)
             centered = points - mean
             cov = centered.T @ centered / len(points)
-            drift = layer.output @ (start if frozen else mean)
-            points = points + setting.step * (
-                drift + points @ (layer.output @ cov @ layer.bilinear).T
-            )
+            linear = layer.output @ cov @ layer.bilinear
+            shift = layer.output @ (start if frozen else mean)
+            points = points + setting.step * (shift + points @ linear.T)
             if not np.isfinite(np.sum(points**2)):
                 outcome = _diverged(k)
                 break
@@ -192,10 +194,8 @@ def _on_tokens(
 
 def _spectrum(points: np.ndarray) -> np.ndarray:
     """Eigenvalues of the empirical covariance, from the tokens themselves: none is negative."""
-    centered = points - points.mean(axis=0)
-    return np.linalg.svd(np.linalg.qr(centered, mode="r"), compute_uv=False)[::-1] ** 2 / len(
-        points
-    )
+    triangle = np.linalg.qr(points - points.mean(axis=0), mode="r")
+    return np.linalg.svd(triangle, compute_uv=False)[::-1] ** 2 / len(points)
 
 
 def _track(
@@ -219,13 +219,6 @@ def _positive_definite(cov: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return bool(np.linalg.eigvalsh(cov)[0] >= 0)
     return True
-
-
-def _below(change: np.ndarray, tolerance: float) -> bool:
-    """‖change‖_2 < tolerance; the spectral norm is at least the Frobenius norm over √d."""
-    if tolerance == 0 or np.linalg.norm(change) >= tolerance * len(change) ** 0.5:
-        return False
-    return bool(np.linalg.norm(change, 2) < tolerance)
 
 
 def _diverged(layer: int) -> Outcome:

@@ -49,23 +49,19 @@ def answer_verification(result: Verification) -> Answer:
     parts = {"affine": result.affine, "calm": result.calm, "loud": result.loud}
     columns = {"N": "samples", "mean": "mean", "covariance": "cov", "velocity": "velocity"}
     columns["tokens attended to"] = "effective"
-    rows = [
-        {"way": series.title} | {label: getattr(row, name) for label, name in columns.items()}
-        for series in parts.values()
-        for row in series.rows
-    ]
-    array = lambda series, name: np.array([getattr(row, name) for row in series.rows], float)
-    data = {
-        part: {name: array(series, name) for name in (*columns.values(), "effective_expected")}
-        for part, series in parts.items()
-    }
-    data["affine"] |= {name: array(result.affine, name) for name in ("mean_each", "cov_each")}
-    judged = judge_verification(result)
-    sentence = (
-        f"Attention approaches the closed form of a Gaussian layer by "
-        f"N^{result.calm.slope('cov'):.2f} where logits are small, and "
-        f"{judged.count('disagree')} of {len(judged.rows)} claims fail."
-    )
+    rows, data = [], {}
+    for part, series in parts.items():
+        for row in series.rows:
+            errors = {label: getattr(row, name) for label, name in columns.items()}
+            rows.append({"way": series.title} | errors)
+        names = [*columns.values(), "effective_expected"]
+        names += ["mean_each", "cov_each"] if part == "affine" else []
+        array = lambda name, rows=series.rows: np.array([getattr(row, name) for row in rows], float)
+        data[part] = {name: array(name) for name in names}
+    judged, slope = judge_verification(result), result.calm.slope("cov")
+    failed = f"{judged.count('disagree')} of {len(judged.rows)} claims fail"
+    sentence = f"Attention approaches the closed form of a Gaussian layer by N^{slope:.2f} where "
+    sentence += f"logits are small, and {failed}."
     facts = {"relative errors, root mean squares over the repeats": rows}
     figures = dict.fromkeys(("samples", "attention", "tokens"), result)
     outcome = Outcome("done", "Every sample was moved.")

@@ -24,11 +24,8 @@ def plot_density(run: Trajectory, log: bool | None = None) -> Map:
     first = densities[0]
     if first.zonal:
         places = np.linspace(0, np.pi, 257)
-        heights = np.cos(places)
-        values = [
-            np.asarray(frame.coefficients) @ polynomials(heights, frame.dim, frame.degree)
-            for frame in densities
-        ]
+        waves = lambda frame: polynomials(np.cos(places), frame.dim, frame.degree)
+        values = [np.asarray(frame.coefficients) @ waves(frame) for frame in densities]
         label = "angle from the axis"
     else:
         size = max(512, *(2 * frame.degree + 2 for frame in densities))

@@ -156,10 +156,10 @@ def plot_distances(spectra: Sequence[Spectrum]) -> Lines:
     same: dict[tuple, list[Spectrum]] = {}
     for spectrum in spectra:
         same.setdefault(tuple(np.round(spectrum.distances, 9)), []).append(spectrum)
-    series = [
-        Series(",\n".join(s.name for s in group), group[0].sizes, group[0].distances, style="both")
-        for group in same.values()
-    ]
+    series = []
+    for group in same.values():
+        label = ",\n".join(spectrum.name for spectrum in group)
+        series.append(Series(label, group[0].sizes, group[0].distances, style="both"))
     n = np.array(spectra[0].sizes, float)
     series.append(Series("2.5/n", n, 2.5 / n, role="theory"))
     axes = Axis("size n", scale="log", places=n.tolist()), Axis("Kolmogorov distance", scale="log")

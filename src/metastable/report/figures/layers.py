@@ -48,9 +48,8 @@ def plot_cosine_histograms(run: Trajectory, control: Trajectory | None, count: i
             look["group"] = ARMS[name]
             parts.append(((edges, heights), f"density, {name}" if column == 0 else "", look))
     x, limits = Axis(COSINE, limits=(float(lowest), 1.05)), (0.0, float(top))
-    panels = [
-        Histogram({"": bins}, x, Axis(label, limits=limits), **look) for bins, label, look in parts
-    ]
+    bars = lambda bins, y, look: Histogram({"": bins}, x, Axis(y, limits=limits), **look)
+    panels = [bars(*part) for part in parts]
     caption = "Cosines of all pairs of different tokens through the layers, Freedman–Diaconis bins"
     if control is not None:
         caption += "; above the trained model, below the same shape without training"
@@ -75,10 +74,8 @@ def plot_cosines(result: Inspection) -> Strip:
         lines.append(Series(label, times, clock.cosines, role="theory", dash="dashed"))
         maps.append(Map(*axes, *edges, shares, lines, palette="density", title=name))
     caption = "Cosines of all pairs on fixed bins through depth, their mean, and the common cosine "
-    caption += (
-        "of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA units "
-    )
-    caption += "a layer)."
+    caption += "of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA "
+    caption += "units a layer)."
     return Strip(maps, columns=len(maps), size=(4.4 * len(maps), 3.3), caption=caption)
 
 
@@ -93,10 +90,8 @@ def plot_cluster_counts(result: Inspection) -> Panels:
     if result.control_table is not None:
         control = result.control_table
         counts.append(Series("untrained", control.times, control.clusters, role="control"))
-    changes = [
-        Series("merged", table.times, np.cumsum(table.merges)),
-        Series("split", table.times, np.cumsum(table.splits)),
-    ]
+    steps = {"merged": table.merges, "split": table.splits}
+    changes = [Series(name, table.times, np.cumsum(count)) for name, count in steps.items()]
     y = Axis("clusters", limits=(0.0, 1.08 * float(table.clusters.max())))
     right = _over_depth(result, Axis("clusters, summed over layers"), changes)
     caption = "Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram matrix "
@@ -110,26 +105,20 @@ def plot_ranks(result: Inspection) -> Panels:
     """Effective rank with and without the first token, its length, and two measures of collapse."""
     table, first = result.table, result.first
     states = np.arange(len(first.ratios)).astype(float)
-    ranks = [
-        Series("all tokens", states, first.ranks, group=5),
-        Series("without the first", states, first.ranks_without, group=0),
-    ]
+    ranks = [Series("all tokens", states, first.ranks, group=5)]
+    ranks.append(Series("without the first", states, first.ranks_without, group=0))
     length = [Series("", states, first.ratios, group=5)]
-    rest = [
-        Series("from consensus", table.times, table.residual, group=2),
-        Series("top 3 coordinates", table.times, table.top_share, group=3),
-    ]
+    rest = [Series("from consensus", table.times, table.residual, group=2)]
+    rest.append(Series("top 3 coordinates", table.times, table.top_share, group=3))
     x, longer = depth_axis(states), Axis("length of the first token\nover the median", scale="log")
     panels = [
         Lines(x, Axis("effective rank, lengths kept", limits=(0.0, None)), ranks),
         Lines(x, longer, length, levels={"": first.threshold}),
         _over_depth(result, Axis("share", limits=(0.0, 1.02)), rest),
     ]
-    caption = (
-        "Effective rank of the raw states and the length of the first token (dotted: where it "
-    )
-    caption += "counts as standing out), at trained depth; distance from consensus ‖X − 1x̄ᵀ‖/‖X‖, "
-    caption += "and the share of the mean cosine that three coordinates carry."
+    caption = "Effective rank of the raw states and the length of the first token (dotted: where "
+    caption += "it counts as standing out), at trained depth; distance from consensus ‖X − "
+    caption += "1x̄ᵀ‖/‖X‖, and the share of the mean cosine that three coordinates carry."
     return Panels(panels, 3, size=(10.5, 3.0), caption=caption)
 
 
@@ -151,10 +140,8 @@ def plot_energies(result: Inspection) -> Panels:
             series.append(Series("", *fell, style="points", marker="triangle", group=5))
         y = Axis(r"$2\beta e^{-\beta} E_\beta$")
         panels.append(_over_depth(result, y, series, title=rf"$\beta$ = {beta:g}"))
-    caption = (
-        "Energy of the directions, 1 for a single cluster. Attention with V = I never lets it "
-    )
-    caption += f"fall; triangles mark layers after which it is lower than before.{_mark(result)}"
+    caption = "Energy of the directions, 1 for a single cluster. Attention with V = I never lets "
+    caption += f"it fall; triangles mark layers after which it is lower than before.{_mark(result)}"
     return Panels(panels, len(panels), size=(4.3 * len(panels), 3.0), caption=caption)
 
 

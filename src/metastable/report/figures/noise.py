@@ -44,10 +44,8 @@ def plot_branches(branches: Sequence[Branch]) -> Panels:
     free = Axis(r"free energy $\kappa\,(F - F_{\rm uniform})$", limits=limits)
     left = Lines(x, Axis(r"alignment $\langle x, e\rangle$"), alignment, names="β")
     caption = "Stationary densities with noise: mean alignment and free energy against κ over its "
-    caption += (
-        "critical value. Solid lines are stable, dashed ones unstable, gray is uniform; dots "
-    )
-    caption += "are folds, diamonds where the free energy is that of the uniform measure."
+    caption += "critical value. Solid lines are stable, dashed ones unstable, gray is uniform; "
+    caption += "dots are folds, diamonds where the free energy is that of the uniform measure."
     return Panels([left, Lines(x, free, energy)], 2, size=(7.4, 3.1), caption=caption)
 
 
@@ -60,10 +58,10 @@ def plot_phases(tables: Mapping[str, Sequence[Transition]]) -> Panels:
         beta, ones = [t.beta for t in table], np.ones(len(table))
         regions = {"uniform": (-1, low * ones, ordered), "both": (1, ordered, ones)}
         regions["ordered"] = (0, ones, TOP * ones)
-        series = [
-            Series(name, beta, ones, band=np.array(band), style="band", group=group)
-            for name, (group, *band) in regions.items()
-        ]
+        series = []
+        for name, (group, *band) in regions.items():
+            look: dict[str, Any] = {"band": np.array(band), "style": "band", "group": group}
+            series.append(Series(name, beta, ones, **look))
         series.append(Series("", beta, ones, role="theory", dash="solid"))
         if any(t.jump for t in table):
             equal = [t.kappa_equal / t.kappa_uniform for t in table]

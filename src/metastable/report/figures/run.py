@@ -42,10 +42,13 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
     shown = f"{MOST_LINES} of {count}" if count > MOST_LINES else str(count)
     caption = f"Angles of {shown} tokens on the circle, unwrapped, in the color of the maximum of "
     caption += f"the potential they belong to at t = {moment:.4g}"
-    notes = []
+    notes: list[tuple[float, float, str]] = []
     if moment == run.times[-1]:
-        notes = _masses(float(run.times[-1]), theta[-1], groups)
         caption += " (percent of the mass at the right)"
+        for k, mass in enumerate(groups.masses[:COLORED]):
+            place = float(np.median(theta[-1][groups.labels == k]))
+            if all(abs(place - other) > 0.45 for _, other, _ in notes):  # else they would overlap
+                notes.append((float(run.times[-1]), place, f"{100 * mass:.3g} %"))
     paths = _paths(run.times, theta, groups.labels)
     return _over_time(run, log, angle, caption, paths=paths, notes=notes)
 
@@ -282,16 +285,6 @@ def partition(run: Trajectory) -> tuple[Clusters, float]:
 def _paths(times: np.ndarray, values: np.ndarray, labels: np.ndarray) -> Paths:
     shown = np.unique(np.linspace(0, values.shape[1] - 1, MOST_LINES).astype(int))
     return Paths(times, values[:, shown].T, labels[shown])
-
-
-def _masses(end: float, last: np.ndarray, groups: Clusters) -> list[tuple[float, float, str]]:
-    """Percent of the mass beside the clusters that have a color, unless they would overlap."""
-    notes: list[tuple[float, float, str]] = []
-    for k, mass in enumerate(groups.masses[:COLORED]):
-        place = float(np.median(last[groups.labels == k]))
-        if all(abs(place - other) > 0.45 for _, other, _ in notes):
-            notes.append((end, place, f"{100 * mass:.3g} %"))
-    return notes
 
 
 def _some(frame: Points) -> Points:

@@ -44,11 +44,9 @@ def plot_words(run: Trajectory, shown: list[int]) -> Strip:
         look["words"] = _labels(points @ view.T, words)
         clouds.append(Cloud(points, "sphere", colored, masses, **look))
     caption = "Words on the sphere: directions of the tokens, centered, on their three main axes "
-    caption += (
-        f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 at "
-    )
-    caption += f"layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far side "
-    caption += "faint."
+    caption += f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 "
+    caption += f"at layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far "
+    caption += "side faint."
     return Strip(clouds, columns=len(clouds), size=(3.1 * len(shown), 3.3), caption=caption)
 
 

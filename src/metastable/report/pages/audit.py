@@ -7,8 +7,11 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from metastable.audit.audit import ITEMS, read_facts
 from metastable.audit.collect import read_rows
@@ -21,9 +24,13 @@ from metastable.core.progress import Bar
 from metastable.core.result import Result
 from metastable.report.figures import audit as figures_of
 from metastable.report.figures.audit import GROUPS, Rows, plot_calibration, score_in_words
-from metastable.report.page import Block, Noted, Picture, Section, Table, page, rows_table
-from metastable.report.pages.audit_items import list_items
+from metastable.report.page import Block, Listing, Noted, Picture, Section, Table, page, rows_table
 
+MOST_ITEMS, MOST_CONTROLS = 20, 5  # shown in full; all are in ranked.csv
+RUN = 4  # characters in a row that count as matching: shorter ones match by chance
+LINE = 100
+# Seen on light and dark pages and, by its line, in print.
+MARK = Markup('<mark style="color:inherit;background:#0072b244;border-bottom:1px solid #0072b2">')
 HELD = {True: "pass", False: "fail", None: "not run"}
 MEANING = {
     "replicates": "M shows more of the protected set than of texts it cannot know. It says that "
@@ -71,11 +78,8 @@ def _report_one(folder: Path) -> Path:
     figures: dict[str, Figure] = {"roc": figures_of.plot_roc(asked, carrier)}
     if asked[0].reconstructs:
         figures["errors"] = figures_of.plot_errors(rows, asked[0].score)
-    null = {
-        condition["name"].removeprefix("calibrated over "): condition["numbers"]["p_values"]
-        for condition in conditions
-        if condition["numbers"].get("p_values")
-    }
+    null = {each["name"]: each["numbers"].get("p_values") for each in conditions}
+    null = {name.removeprefix("calibrated over "): p for name, p in null.items() if p}
     if null:
         figures["calibration"] = plot_calibration(null)
     levels = _levels(rows, asked[0])
@@ -133,9 +137,8 @@ def _report_many(folder: Path, paths: Sequence[Path]) -> Path:
     covered = sum(run["estimate"][0] <= run["overlap"] <= run["estimate"][2] for run in runs)
     facts["overlap covered"] = f"{covered} of {len(runs)} intervals"
     shown = {"Model and overlap": "panels", "Estimated overlap": "overlap"}
-    sections = [
-        Section(title, [Picture(figures[name])]) for title, name in shown.items() if name in figures
-    ]
+    shown = {title: figures[name] for title, name in shown.items() if name in figures}
+    sections = [Section(title, [Picture(figure)]) for title, figure in shown.items()]
     sections.append(Section("Audits", [rows_table(map(_brief, table))]))
     counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     return page(
@@ -157,9 +160,8 @@ def _report_null(folder: Path) -> Path:
         raise ValueError(message) from None
     needed = "replicas resplits replica_p_values resplit_p_values rejections_at_5pct replica_ks_p"
     if not isinstance(null, dict) or not null.keys() >= {*needed.split(), "resplit_ks_p"}:
-        raise ValueError(
-            f"{file} is damaged (numbers are missing): run the same `metastable audit null` again."
-        )
+        message = f"{file} is damaged (numbers are missing): run the same `metastable audit null`"
+        raise ValueError(f"{message} again.")
     p_values = {"null models": null["replica_p_values"], "re-splits": null["resplit_p_values"]}
     share = f"{null['rejections_at_5pct']:.1%}"
     facts = {
@@ -221,11 +223,9 @@ def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     low, mid, high = summary["overlap_estimate"]
-    facts = {
-        "p-value (Holm)": float(f"{summary['p_value']:.3g}"),
-        "overlap, 90 %": f"{mid:.2f} [{low:.2f}, {high:.2f}]",
-        "decided by": _decided_by(summary),
-    }
+    facts: dict[str, Any] = {"p-value (Holm)": float(f"{summary['p_value']:.3g}")}
+    facts["overlap, 90 %"] = f"{mid:.2f} [{low:.2f}, {high:.2f}]"
+    facts["decided by"] = _decided_by(summary)
     for name, key in (("error", "reconstruction_error"), ("written exactly", "exact_rate")):
         means = {group: value for group, value in summary[key].items() if value is not None}
         if means:
@@ -284,12 +284,10 @@ def _decided_by(summary: Mapping[str, Any]) -> str:
 
 def _about_items(ranked: Rows, carrier: Question) -> str:
     q_values = [row["q_value"] for row in ranked if row["q_value"] is not None]
-    return (
-        f"Ranked by {carrier.name} ({score_in_words(carrier.score)}), the question of the smallest "
-        f"p-value: {sum(q <= 0.1 for q in q_values)} of {len(q_values)} protected items stand out "
-        "with a q-value of at most 0.1. Of such items at most a tenth are expected to be there by "
-        "chance."
-    )
+    words = f"Ranked by {carrier.name} ({score_in_words(carrier.score)}), the question of the "
+    words += f"smallest p-value: {sum(q <= 0.1 for q in q_values)} of {len(q_values)} protected "
+    words += "items stand out with a q-value of at most 0.1. Of such items at most a tenth are "
+    return words + "expected to be there by chance."
 
 
 def _levels(rows: Rows, main: Question) -> int | None:
@@ -311,3 +309,70 @@ def _write_csv(path: Path, rows: Rows) -> None:
 def _is_audit(folder: Path) -> bool:
     """Whether a folder holds a finished audit, damaged or not."""
     return (folder / MANIFEST).is_file() and not (folder / "null.json").is_file()
+
+
+def list_items(rows: Rows, asked: Sequence[Question], ranked: Rows) -> list[Block]:
+    """What was written beside its target, matching runs marked, in the order of `ranked`."""
+    places = {_key(row): (place, row["q_value"]) for place, row in enumerate(ranked)}
+    place = lambda row: places.get(_key(row), (len(places), None))
+    least: dict[str, Question] = {}
+    for question in asked:
+        if question.reconstructs:
+            least.setdefault(question.generator, question)
+    listings: list[Block] = []
+    for question in least.values():
+        own = sorted((row for row in rows if question.is_of(row)), key=lambda row: place(row)[0])
+        ordered = [{**row, "q_value": place(row)[1]} for row in own]
+        items = [row for row in ordered if row["group"] != "control"][:MOST_ITEMS]
+        controls = [row for row in ordered if row["group"] == "control"][:MOST_CONTROLS]
+        text = Markup("\n\n").join(_item(row, question.score) for row in (*items, *controls))
+        title = f"{question.name}: {len(items)} protected items, then {len(controls)} controls"
+        listings.append(Listing(title, text, open=not listings))
+    return listings
+
+
+def _key(row: Mapping[str, Any]) -> tuple[bool, str]:
+    """Set and name: an item of the control may be called like one of the protected set."""
+    return row["group"] == "control", row["item"]
+
+
+def _item(row: Mapping[str, Any], score: str) -> Markup:
+    q = "" if row["q_value"] is None else f", q = {row['q_value']:.3g}"
+    head = f"{row['item']} ({row['group']}), {score} {float(row[score]):.3f}{q}"
+    output, target = _visible(row["output"]), _visible(row["target"])
+    runs = matching(output, target)
+    lines = [Markup("<b>{}</b>").format(head)]
+    if row["prompt"]:
+        lines += _wrapped("prompt", _visible(row["prompt"]), set())
+    lines += _wrapped("output", output, {k for a, _, n in runs for k in range(a, a + n)})
+    lines += _wrapped("target", target, {k for _, b, n in runs for k in range(b, b + n)})
+    return Markup("\n").join(lines)
+
+
+def matching(output: str, target: str) -> list[tuple[int, int, int]]:
+    """Runs that stand in both, in order: (start in output, start in target, length).
+
+    >>> matching("of the union x", "state of the union")
+    [(0, 6, 12)]
+    """
+    blocks = SequenceMatcher(None, output, target, autojunk=False).get_matching_blocks()
+    return [(a, b, n) for a, b, n in blocks if n >= min(RUN, len(target)) and n > 0]
+
+
+def _wrapped(name: str, text: str, marked: set[int]) -> list[Markup]:
+    lines = []
+    for start in range(0, max(len(text), 1), LINE):
+        body, inside = Markup(""), False
+        for k in range(start, min(start + LINE, len(text))):
+            if (k in marked) != inside:
+                body += Markup("</mark>") if inside else MARK
+                inside = not inside
+            body += escape(text[k])
+        body += Markup("</mark>") if inside else Markup("")
+        lines.append(Markup("{:8}").format(name if start == 0 else "") + body)
+    return lines
+
+
+def _visible(text: str) -> str:
+    """Control characters as pictures, so that lines stay lines."""
+    return "".join(chr(0x2400 + ord(c)) if ord(c) < 32 else c for c in text)

@@ -12,7 +12,6 @@ from metastable.comparison import predict
 from metastable.comparison.citations import readable
 from metastable.comparison.run import trajectory_of
 from metastable.core.result import Result
-from metastable.flows import Trajectory
 from metastable.report import page
 from metastable.report.figures import figures_of
 
@@ -41,26 +40,17 @@ def _describe(result: Result) -> page.Section:
     run = trajectory_of(result)
     assert result.folder is not None
     blocks: list[page.Block] = [page.Facts(_facts(result.spec.model_dump(), result.manifest))]
-    expected = _predictions(run)
-    if expected:
+    start = run.frames[0]
+    if run.field is not None and getattr(start, "on_sphere", False):
+        expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
+        rows = [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
         caption = f"What theory predicts, times and rates in the {run.clock} clock"
-        blocks.append(page.rows_table(expected, caption))
+        blocks += [page.rows_table(rows, caption)] if rows else []
     blocks += page.save_figures(figures_of(run), result.folder / "figures").values()
     history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
-    blocks += [
-        page.listing("spec.toml", result.spec.to_toml()),
-        page.listing("manifest.json", history),
-    ]
+    texts = {"spec.toml": result.spec.to_toml(), "manifest.json": history}
+    blocks += [page.listing(name, text) for name, text in texts.items()]
     return page.Section(result.name, blocks)
-
-
-def _predictions(run: Trajectory) -> list[dict[str, str]]:
-    """Rows of what theory says of the start, where it says something."""
-    start = run.frames[0]
-    if run.field is None or not getattr(start, "on_sphere", False):
-        return []
-    expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
-    return [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
 
 
 def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
