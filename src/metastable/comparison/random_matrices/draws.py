@@ -29,8 +29,8 @@ class RandomLayer(NamedTuple):
         random = np.random.default_rng([2**32, 0])  # a stream of its own
         mean, factor = np.asarray(self.measure.mean), np.asarray(self.measure.factor)
         tokens = mean + random.standard_normal((samples, factor.shape[1])) @ factor.T
-        seen = np.sum((tokens @ self.bilinear.T @ factor) ** 2, axis=1)
-        scale = math.sqrt(variance / float(np.quantile(seen, share)))
+        variances = np.sum((tokens @ self.bilinear.T @ factor) ** 2, axis=1)
+        scale = math.sqrt(variance / float(np.quantile(variances, share)))
         return self._replace(bilinear=scale * self.bilinear)
 
 
