@@ -11,8 +11,7 @@ from metastable.audit.evidence import examine, questions
 from metastable.audit.spec import AuditConfig, Source
 from metastable.core.outcome import Outcome
 from metastable.core.result import Result, write_result
-from metastable.report.pages.audit import report_audit
-from metastable.report.pages.audit_items import matching
+from metastable.report.pages.audit import matching, report_audit
 from tests.audit.rows import make_rows
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from metastable.core.outcome import Outcome
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.learn.spec import Classification
 from metastable.report.drawing import draw, write_film
-from metastable.report.figures.learning import film_frames, plot_chart, plot_frames, plot_panels
+from metastable.report.figures.learning import film_frames, plot_chart, plot_frames
 from metastable.report.pages.study import write_study
 from metastable.report.studies import result_of
 
@@ -52,12 +52,6 @@ def test_a_chart_shows_its_values_and_its_lines():
     ax = figure.axes[0]
     assert np.array_equal(ax.collections[0].get_array().ravel(), CHART.values.ravel())
     assert ax.get_xlabel() == "β" and [line.get_label() for line in ax.lines] == ["theory"]
-
-
-def test_panels_share_their_scale_and_bars_do_not_reach_zero():
-    figure = draw(plot_panels({"a": CURVES, "b": CURVES}, columns=2))
-    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-    assert figure.axes[0].get_ylim()[0] > 0 and figure.axes[0].get_yscale() == "log"
 
 
 def test_a_page_holds_curves_and_pictures(tmp_path):

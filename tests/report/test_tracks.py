@@ -1,6 +1,6 @@
 import numpy as np
 
-from metastable.report.figures.tracks import choose_frames, follow, partition
+from metastable.report.figures.run import choose_frames, follow, partition
 from tests.report import made
 
 

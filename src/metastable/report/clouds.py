@@ -13,15 +13,14 @@ from metastable.core.figure import Cloud
 from metastable.report.style import CATEGORIES, INK, category_colors
 
 
-def draw_cloud(ax: Axes, cloud: Cloud) -> None:
+def draw_cloud(cloud: Cloud, ax: Axes) -> None:
     """Draw a cloud in the way of its space."""
     points = np.asarray(cloud.points, float)
     groups = cloud.groups
     colors = category_colors(np.zeros(len(points), int) if groups is None else np.asarray(groups))
-    if cloud.space in ("circle", "sphere"):
-        _draw_unit(ax, cloud, points, colors)
-    else:
-        _draw_space(ax, cloud, points, colors)
+    draw = _draw_unit if cloud.space in ("circle", "sphere") else _draw_space
+    draw(ax, cloud, points, colors)
+    ax.set_title(cloud.title)
 
 
 def _draw_unit(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -> None:
@@ -32,22 +31,17 @@ def _draw_unit(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -
     masses = np.full(len(points), 0.003) if cloud.masses is None else np.asarray(cloud.masses)
     # Area grows with mass; a token among very many must still be seen.
     sizes = np.clip(900 * masses, 2.5, 300)
-    dots: dict[str, Any] = {"lw": 0, "rasterized": True}
-    if cloud.space == "circle":
-        ax.scatter(*points[:, :2].T, s=sizes, c=colors, alpha=0.7, zorder=3, **dots)
-        shown = points[:, :2]
-        near = np.ones(len(points), bool)
-    else:
+    shown, near = points[:, :2], np.ones(len(points), bool)
+    sides = [(near, 0.7, 3)]
+    if cloud.space == "sphere":
         view = np.eye(3) if cloud.view is None else np.asarray(cloud.view)
         _draw_graticule(ax, view)
         right, up, depth = view @ points.T
-        near = depth >= 0
-        for side, alpha, order in ((~near, 0.28, 2), (near, 0.85, 3)):
-            ax.scatter(
-                right[side], up[side], s=sizes[side], c=colors[side], alpha=alpha, zorder=order,
-                **dots,
-            )  # fmt: skip
-        shown = np.column_stack([right, up])
+        shown, near = np.column_stack([right, up]), depth >= 0
+        sides = [(~near, 0.28, 2), (near, 0.85, 3)]
+    for side, alpha, order in sides:
+        dots: dict[str, Any] = {"s": sizes[side], "c": colors[side], "lw": 0, "rasterized": True}
+        ax.scatter(*shown[side].T, alpha=alpha, zorder=order, **dots)
     _write_words(ax, cloud, shown, near)
 
 
@@ -68,10 +62,9 @@ def _draw_space(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) 
         lines = np.asarray(cloud.segments) @ flat.T
         ax.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.8, alpha=0.6))
     shown = points @ flat.T
-    small = len(points) > 200
-    ax.scatter(
-        *shown.T, s=6 if small else 22, c=colors, lw=0, alpha=0.85, zorder=3, rasterized=small
-    )
+    many = len(points) > 200
+    size = 6 if many else 22
+    ax.scatter(*shown.T, s=size, c=colors, lw=0, alpha=0.85, zorder=3, rasterized=many)
     if reach is not None:
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if dim > 1 else (-0.1, 0.1))
     elif dim > 1:
@@ -92,25 +85,20 @@ def _draw_space(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) 
 def _write_words(ax: Axes, cloud: Cloud, shown: np.ndarray, near: np.ndarray) -> None:
     for place, word, front in zip(shown, cloud.words, near, strict=False):
         if word:
-            ax.annotate(
-                word, tuple(place), (3, 2), textcoords="offset points", fontsize=7, color=INK,
-                alpha=1.0 if front else 0.4,
-            )  # fmt: skip
+            look: dict[str, Any] = {"fontsize": 7, "color": INK, "alpha": 1.0 if front else 0.4}
+            ax.annotate(word, tuple(place), (3, 2), textcoords="offset points", **look)
 
 
 def _draw_graticule(ax: Axes, view: np.ndarray) -> None:
     """Meridians and parallels every 30°, on the near side only."""
     s = np.linspace(-np.pi, np.pi, 241)
-    lines = []
-    for angle in np.radians(np.arange(0, 180, 30)):
-        c = np.cos(angle), np.sin(angle)
-        lines.append(np.stack([np.cos(s) * c[0], np.cos(s) * c[1], np.sin(s)]))
-    for height in np.radians(np.arange(-60, 61, 30)):
-        c = np.cos(height)
-        lines.append(np.stack([c * np.cos(s), c * np.sin(s), np.full_like(s, np.sin(height))]))
+    cos, sin = np.cos(s), np.sin(s)
+    meridians, parallels = np.radians(np.arange(0, 180, 30)), np.radians(np.arange(-60, 61, 30))
+    lines = [(cos * np.cos(angle), cos * np.sin(angle), sin) for angle in meridians]
+    lines += [(np.cos(h) * cos, np.cos(h) * sin, np.full_like(s, np.sin(h))) for h in parallels]
     parts = []
     for line in lines:
-        right, up, depth = view @ line
+        right, up, depth = view @ np.stack(line)
         parts.append(np.column_stack([np.where(depth >= 0, right, np.nan), up]))
     ax.add_collection(LineCollection(parts, colors=INK, linewidths=0.4, alpha=0.3, zorder=1))
 

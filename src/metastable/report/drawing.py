@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,50 +13,21 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Picture
 
-from metastable.core.figure import (
-    Bars,
-    Cloud,
-    Custom,
-    Figure,
-    Film,
-    Histogram,
-    Lines,
-    Map,
-    Panels,
-    Paths,
-    Series,
-    Strip,
-)
+from metastable.core import figure as data
+from metastable.core.figure import Figure, Map, Panels, Series, Strip
+from metastable.report import style as styles
 from metastable.report.clouds import draw_cloud
-from metastable.report.style import (
-    BETA,
-    CATEGORIES,
-    DENSITY,
-    INK,
-    OTHER,
-    TIME,
-    category_colors,
-    color_bar,
-    legend,
-    new_figure,
-    paper_style,
-    set_axis,
-)
+from metastable.report.style import CATEGORIES, INK, OTHER, legend, set_axis
 
-SIZE = (4.6, 3.1)  # inches
+Size = tuple[float, float] | None  # inches; None for the figure's own
+SIZE = (4.6, 3.1)
 DASHES = ("--", ":", "-.")
 DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "v", "cross": "x", "ring": "o"}
-PALETTES = {"sequential": TIME, "diverging": "PuOr", "density": DENSITY, "gray": "gray"}
-SCALES = {"time": TIME, "beta": BETA}
 
 
 def draw(
-    figure: Figure,
-    ax: Axes | None = None,
-    *,
-    size: tuple[float, float] | None = None,
-    style: str = "page",
+    figure: Figure, ax: Axes | None = None, *, size: Size = None, style: str = "page"
 ) -> Picture:
     """Draw a figure and return matplotlib's; its label is the caption.
 
@@ -66,27 +37,27 @@ def draw(
 
     A film is drawn as its last frame; `write_film` writes the moving picture.
     """
-    if isinstance(figure, Film):
+    if isinstance(figure, data.Film):
         return draw(figure.frames[-1], ax, size=size or figure.size, style=style)
-    with paper_style(style):
+    with styles.paper_style(style):
         if ax is not None:
-            if isinstance(figure, Panels | Strip | Custom):
+            if isinstance(figure, Panels | Strip | data.Custom):
                 raise ValueError(f"ax must be left out for {figure.kind}, which has its own axes.")
             _DRAW[type(figure)](figure, ax)
             return ax.get_figure(root=True)  # pyright: ignore[reportReturnType]
         if isinstance(figure, Panels | Strip):
             picture = _draw_grid(figure, size)
-        elif isinstance(figure, Custom):
+        elif isinstance(figure, data.Custom):
             picture = Picture(size or figure.size or SIZE, layout="constrained", facecolor="none")
             figure.draw(figure.data, picture)
         else:
-            picture, ax = new_figure(size=size or figure.size or SIZE)
+            picture, ax = styles.new_figure(size=size or figure.size or SIZE)
             _DRAW[type(figure)](figure, ax)
         picture.set_label(figure.caption)
         return picture
 
 
-def write_film(film: Film, path: str | Path) -> Path:
+def write_film(film: data.Film, path: str | Path) -> Path:
     """Write a film as a GIF and return its path; the last picture stays for a second."""
     from PIL import Image
 
@@ -97,8 +68,7 @@ def write_film(film: Film, path: str | Path) -> Path:
         picture.set_facecolor("white")
         canvas = FigureCanvasAgg(picture)
         canvas.draw()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        images.append(image)
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
     # One palette for all, from the last frame, where every color is at its fullest.
     palette = images[-1].quantize(256)
     images = [image.quantize(256, palette=palette, dither=Image.Dither.NONE) for image in images]
@@ -106,36 +76,34 @@ def write_film(film: Film, path: str | Path) -> Path:
     each[-1] += 1000
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    images[0].save(
-        path, format="GIF", save_all=True, append_images=images[1:], duration=each, loop=0
-    )
+    rest = {"append_images": images[1:], "duration": each, "loop": 0}
+    images[0].save(path, format="GIF", save_all=True, **rest)
     return path
 
 
-def _draw_grid(figure: Panels | Strip, size: tuple[float, float] | None) -> Picture:
-    parts = list(figure.panels if isinstance(figure, Panels) else figure.frames)
-    rows = -(-len(parts) // 3) if figure.columns is None else -(-len(parts) // figure.columns)
+def _draw_grid(figure: Panels | Strip, size: Size) -> Picture:
+    strip = isinstance(figure, Strip)
+    parts = list(figure.frames if strip else figure.panels)
+    rows = -(-len(parts) // (figure.columns or 3))
     columns = figure.columns or -(-len(parts) // rows)
-    each = (2.2, 2.4) if isinstance(figure, Strip) else (3.4, 2.9)
+    each = (2.2, 2.4) if strip else (3.4, 2.9)
     size = size or figure.size or (each[0] * columns, each[1] * rows)
-    picture, axes = new_figure(rows, columns, size=size)
+    picture, axes = styles.new_figure(rows, columns, size=size)
     flat = np.atleast_1d(np.asarray(axes)).ravel()
     for ax in flat[len(parts) :]:
         ax.set_visible(False)
-    shared = isinstance(figure, Panels) and figure.shared
-    meshes = []
+    shared = not strip and figure.shared
+    mesh = None
     for k, (ax, part) in enumerate(zip(flat, parts, strict=False)):
-        bar = isinstance(part, Map) and isinstance(figure, Panels)
-        mesh = _DRAW[type(part)](part, ax, **({"bar": bar} if isinstance(part, Map) else {}))
-        meshes.append(mesh)
+        mesh = _DRAW[type(part)](part, ax, **({"bar": not strip} if isinstance(part, Map) else {}))
         if shared and ax.get_legend() is not None:
             ax.get_legend().remove()
         if shared and k % columns:
             ax.set_ylabel("")
         if shared and k < len(parts) - columns:
             ax.set_xlabel("")
-    if isinstance(figure, Strip) and isinstance(parts[0], Map):
-        color_bar(picture, meshes[-1], list(flat[: len(parts)]), parts[0].value)
+    if strip and isinstance(parts[0], Map):
+        styles.color_bar(picture, mesh, list(flat[: len(parts)]), parts[0].value)
     if shared:
         handles: dict[str, Any] = {}
         for ax in flat[: len(parts)]:
@@ -148,7 +116,7 @@ def _draw_grid(figure: Panels | Strip, size: tuple[float, float] | None) -> Pict
     return picture
 
 
-def _draw_lines(figure: Lines, ax: Axes) -> None:
+def _draw_lines(figure: data.Lines, ax: Axes) -> None:
     theory = [s for s in figure.series if s.role == "theory"]
     paired = len(theory) == len(figure.series) - len(theory) > 1
     if figure.paths is not None:
@@ -175,13 +143,17 @@ def _draw_lines(figure: Lines, ax: Axes) -> None:
             ys.append(np.asarray(series.y, float) + half[-1])
     if figure.paths is not None:
         xs, ys = [*xs, figure.paths.x], [*ys, figure.paths.values]
-    set_axis(ax, "x", figure.x, xs)
-    set_axis(ax, "y", figure.y, ys)
+    _set_axes(figure, ax, xs, ys)
     if figure.equal:
         ax.set_aspect("equal", adjustable="datalim")
-    ax.set_title(figure.title)
     if figure.legend and (len(names) > 1 or (names and len(figure.series) > 1)):
         legend(ax, names, figure.names)
+
+
+def _set_axes(figure: Any, ax: Axes, xs: Sequence[Any] = (), ys: Sequence[Any] = ()) -> None:
+    set_axis(ax, "x", figure.x, xs)
+    set_axis(ax, "y", figure.y, ys)
+    ax.set_title(figure.title)
 
 
 def _draw_levels(levels: Mapping[str, float], draw_level: Any) -> list[str]:
@@ -190,13 +162,11 @@ def _draw_levels(levels: Mapping[str, float], draw_level: Any) -> list[str]:
     return [name for name in levels if name]
 
 
-def _draw_paths(ax: Axes, paths: Paths) -> None:
+def _draw_paths(ax: Axes, paths: data.Paths) -> None:
     x, groups = np.asarray(paths.x, float), np.asarray(paths.groups)
     curves = [np.column_stack([x, values]) for values in np.asarray(paths.values, float)]
-    colors = category_colors(groups)
-    ax.add_collection(
-        LineCollection(curves, colors=colors, linewidths=0.7, alpha=0.6, rasterized=True)
-    )
+    look: dict[str, Any] = {"linewidths": 0.7, "alpha": 0.6, "rasterized": True}
+    ax.add_collection(LineCollection(curves, colors=styles.category_colors(groups), **look))
     ax.autoscale_view()
     ax.margins(y=0.03)
 
@@ -212,47 +182,38 @@ def _draw_series(ax: Axes, series: Series, color: Any, dash: str) -> None:
         if alone:
             return
     if series.sizes is not None:
-        ax.scatter(
-            x, y, np.asarray(series.sizes), color=[color], lw=0, label=label, rasterized=True
-        )
+        sizes = np.asarray(series.sizes)
+        ax.scatter(x, y, sizes, color=[color], lw=0, label=label, rasterized=True)
         return
     if series.style == "steps":
         ax.step(x, y, where="post", color=color, lw=series.width, ls=dash, label=label)
         return
     line = dash if series.style in ("line", "both") else "none"
     marker = MARKERS[series.marker] if series.style in ("points", "both") else ""
-    shape: dict[str, Any] = {"ls": line, "marker": marker, "lw": series.width}
-    shape["ms"] = 2.0 + series.width
-    shape["mew"] = 1.4 if series.marker in ("cross", "ring") else 0
-    if series.marker != "circle":
-        shape["ms"] = 9 if series.marker == "ring" else 3.5 + series.width
+    look: dict[str, Any] = {"ls": line, "marker": marker, "lw": series.width, "color": color}
+    look |= {"label": label, "mew": 1.4 if series.marker in ("cross", "ring") else 0}
+    look["ms"] = (2.0 if series.marker == "circle" else 3.5) + series.width
     if series.marker == "ring":
-        shape["mfc"] = "none"
-    many = x.size > 3000
+        look |= {"ms": 9, "mfc": "none"}
     if series.error is None:
-        ax.plot(x, y, color=color, label=label, rasterized=many, **shape)
+        ax.plot(x, y, rasterized=x.size > 3000, **look)
     else:
-        error = np.asarray(series.error, float)
-        ax.errorbar(x, y, error, color=color, label=label, capsize=2, **shape)
+        ax.errorbar(x, y, np.asarray(series.error, float), capsize=2, **look)
 
 
-def _draw_bars(figure: Bars, ax: Axes) -> None:
+def _draw_bars(figure: data.Bars, ax: Axes) -> None:
     width = 0.8 / max(len(figure.heights), 1)
     at = np.arange(len(figure.places))
     for k, (name, heights) in enumerate(figure.heights.items()):
-        error = figure.errors.get(name)
-        ax.bar(
-            at + (k - (len(figure.heights) - 1) / 2) * width,
-            np.asarray(heights, float),
-            width,
-            yerr=error,
-            color=CATEGORIES[k % len(CATEGORIES)],
-            label=name,
-            error_kw={"ecolor": INK, "lw": 1, "capsize": 2},
-        )
+        look: dict[str, Any] = {"color": CATEGORIES[k % len(CATEGORIES)], "label": name}
+        look |= {
+            "yerr": figure.errors.get(name),
+            "error_kw": {"ecolor": INK, "lw": 1, "capsize": 2},
+        }
+        places = at + (k - (len(figure.heights) - 1) / 2) * width
+        ax.bar(places, np.asarray(heights, float), width, **look)
     names = [name for name in figure.heights if name] + _draw_levels(figure.levels, ax.axhline)
-    set_axis(ax, "x", figure.x, [])
-    set_axis(ax, "y", figure.y, [])
+    _set_axes(figure, ax)
     ax.set_xticks(at, [str(place) for place in figure.places])
     if sum(len(str(place)) for place in figure.places) > 42:
         ax.tick_params(axis="x", rotation=30)
@@ -262,10 +223,9 @@ def _draw_bars(figure: Bars, ax: Axes) -> None:
         if figure.y.limits == (None, None):
             ax.margins(y=0.1 * (len(names) + 1))  # room for the names
         legend(ax, names)
-    ax.set_title(figure.title)
 
 
-def _draw_histogram(figure: Histogram, ax: Axes) -> None:
+def _draw_histogram(figure: data.Histogram, ax: Axes) -> None:
     top, heavy = 0.0, 0.0
     for k, (name, (edges, heights)) in enumerate(figure.bins.items()):
         color = OTHER if figure.group < 0 else CATEGORIES[(figure.group + k) % len(CATEGORIES)]
@@ -283,9 +243,7 @@ def _draw_histogram(figure: Histogram, ax: Axes) -> None:
         place, side = (0.96, "right") if heavy > 0 else (0.04, "left")
         style: dict[str, Any] = {"ha": side, "va": "top", "fontsize": 7.5, "color": INK}
         ax.text(place, 0.96, figure.note, transform=ax.transAxes, **style)
-    set_axis(ax, "x", figure.x, [e for e, _ in figure.bins.values()])
-    set_axis(ax, "y", figure.y, [])
-    ax.set_title(figure.title)
+    _set_axes(figure, ax, [edges for edges, _ in figure.bins.values()])
     names = [name for name in figure.bins if name] + [law.label for law in figure.laws if law.label]
     if len(names) > 1:
         legend(ax, names)
@@ -295,35 +253,28 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
     values = np.ma.masked_invalid(np.asarray(figure.values, float))
     low, high = figure.value.limits
     if figure.value.scale == "log":
-        seen = values.compressed()
-        seen = seen[seen > 0]
-        low = float(seen.min()) if low is None and seen.size else low
-        high = float(seen.max()) if high is None and seen.size else high
+        positive = values.compressed()
+        positive = positive[positive > 0]
+        low = float(positive.min()) if low is None and positive.size else low
+        high = float(positive.max()) if high is None and positive.size else high
         norm: Any = LogNorm(low or 1e-4, high or 1.0, clip=True)
         values = np.ma.masked_less_equal(values, 0)
     else:
         norm = Normalize(low, high)
     smooth = figure.shading == "smooth"
-    mesh = ax.pcolormesh(
-        np.asarray(figure.x_edges, float),
-        np.asarray(figure.y_edges, float),
-        values if not smooth else values.filled(np.nan),
-        cmap=PALETTES[figure.palette],
-        norm=norm,
-        shading="gouraud" if smooth else "auto",
-        rasterized=True,
-    )
+    edges = np.asarray(figure.x_edges, float), np.asarray(figure.y_edges, float)
+    look: dict[str, Any] = {"cmap": styles.PALETTES[figure.palette], "norm": norm}
+    look |= {"shading": "gouraud" if smooth else "auto", "rasterized": True}
+    mesh = ax.pcolormesh(*edges, values.filled(np.nan) if smooth else values, **look)
     ax.grid(False)
     limits = ax.get_xlim(), ax.get_ylim()
-    observed = [s for s in figure.lines if s.role != "theory"]
-    for series in observed:
+    for series in (s for s in figure.lines if s.role != "theory"):
         _draw_series(ax, series, INK, "-")
     for k, series in enumerate(s for s in figure.lines if s.role == "theory"):
         _draw_series(ax, series, CATEGORIES[5], ("-", *DASHES)[k % 4])
     for x, y, text in figure.notes:
         ax.text(x, y, text, ha="center", va="center", fontsize=7, color=INK)
-    set_axis(ax, "x", figure.x, [])
-    set_axis(ax, "y", figure.y, [])
+    _set_axes(figure, ax)
     if figure.x.limits == (None, None):
         ax.set_xlim(*limits[0])
     if figure.y.limits == (None, None):
@@ -339,28 +290,18 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
         shown: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
         ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, columnspacing=1.0, **shown)
     if bar and figure.bar:
-        color_bar(ax.get_figure(), mesh, [ax], figure.value)
+        styles.color_bar(ax.get_figure(), mesh, [ax], figure.value)
     return mesh
-
-
-def _draw_cloud(figure: Cloud, ax: Axes) -> None:
-    draw_cloud(ax, figure)
-    ax.set_title(figure.title)
 
 
 def _color(series: Series, k: int) -> Any:
     if series.shade is not None:
-        return SCALES[series.scale](series.shade)
+        return styles.SCALES[series.scale](series.shade)
     if series.role == "control":
         return OTHER
     group = k if series.group is None else series.group
     return OTHER if group < 0 else CATEGORIES[group % len(CATEGORIES)]
 
 
-_DRAW: Mapping[type, Callable[..., Any]] = {
-    Lines: _draw_lines,
-    Bars: _draw_bars,
-    Histogram: _draw_histogram,
-    Map: _draw_map,
-    Cloud: _draw_cloud,
-}
+_DRAW: dict[type, Callable[..., Any]] = {data.Lines: _draw_lines, data.Bars: _draw_bars}
+_DRAW |= {data.Histogram: _draw_histogram, Map: _draw_map, data.Cloud: draw_cloud}

@@ -25,14 +25,12 @@ from metastable.report.svg import inline_svg, save_figure, stored_svg
 
 LONGEST_LISTING = 50_000  # characters
 VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
+Rows = Sequence[Verdict | Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Noted:
-    """A cell with a smaller line under it; with `link`, its value leads to that place of the page.
-
-    Sections are places `#section-1`, `#section-2`, … in order.
-    """
+    """A cell with a smaller line under it, and perhaps a `link` to a place like `#section-1`."""
 
     value: Any
     note: str
@@ -83,26 +81,21 @@ class Picture:
 
 @dataclass(frozen=True)
 class Stored:
-    """A figure drawn before: the file `save_figure` wrote, with its caption.
+    """A figure drawn before, by `save_figure`, or a moving picture (GIF), with its caption.
 
     Only files this package has written itself belong here: the SVG goes into the page as it is.
     """
 
-    kind: ClassVar[str] = "stored"
-    file: Path
-    caption: str
-
-
-@dataclass(frozen=True)
-class Movie:
-    """A moving picture (GIF), kept inside the page."""
-
-    kind: ClassVar[str] = "movie"
     file: Path
     caption: str
 
     @property
+    def kind(self) -> str:
+        return "movie" if self.file.suffix == ".gif" else "stored"
+
+    @property
     def address(self) -> str:
+        """All of a moving picture, so that it is kept inside the page."""
         return "data:image/gif;base64," + base64.b64encode(self.file.read_bytes()).decode()
 
 
@@ -116,7 +109,8 @@ class Listing:
     open: bool = False
 
 
-Block = Table | Facts | Picture | Stored | Movie | Listing | str
+Block = Table | Facts | Picture | Stored | Listing | str
+Blocks = Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ class Section:
     """A heading and what stands under it, in order; a string is a paragraph."""
 
     title: str
-    blocks: Sequence[Block]
+    blocks: Blocks
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
@@ -138,32 +132,19 @@ def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
     return Table(columns, [[row.get(key) for key in columns] for row in rows], caption)
 
 
-def verdict_table(
-    rows: Iterable[Verdict | Mapping[str, Any]], about: str = "", clock: str = ""
-) -> Table:
-    """Verdicts first, reason and source as notes to the claim; the caption counts them.
-
-    `about` names what they are on, `clock` the clock of times and rates.
-    """
-    listed = [dataclasses.asdict(row) if isinstance(row, Verdict) else dict(row) for row in rows]
+def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
+    """Verdicts first, reason and source as notes; the caption counts them and says the clock."""
     table = []
-    for row in listed:
+    for given in rows:
+        row = dataclasses.asdict(given) if isinstance(given, Verdict) else dict(given)
         notes = row.pop("reason", None), readable(row.pop("source", None) or "")
         claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
         row["tolerance"] = row.get("tolerance") or None
         table.append({"verdict": row.pop("verdict"), "claim": claim} | row)
-    caption = f"Verdicts{f' on {about}' if about else ''}: {count_verdicts(table)}"
+    counts = Counter(row["verdict"] for row in table)
+    counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    caption = f"Verdicts{f' on {about}' if about else ''}: {counted}"
     return rows_table(table, caption + (f"; times and rates in the {clock} clock" if clock else ""))
-
-
-def count_verdicts(rows: Iterable[Verdict | Mapping[str, Any]]) -> str:
-    """How many of each, in words.
-
-    >>> count_verdicts([{"verdict": "agree"}, {"verdict": "agree"}, {"verdict": "disagree"}])
-    '2 agree, 1 disagree'
-    """
-    each = [row.verdict if isinstance(row, Verdict) else str(row["verdict"]) for row in rows]
-    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(each).items())
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Stored]:
@@ -177,16 +158,10 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Store
 
 
 def page(
-    path: str | Path,
-    title: str,
-    *,
-    sentence: str = "",
-    verdicts: Sequence[Verdict | Mapping[str, Any]] = (),
-    facts: Mapping[str, Any] | None = None,
-    figures: Mapping[str, Figure] | None = None,
-    sections: Sequence[Section] = (),
-    provenance: Mapping[str, str] | None = None,
-) -> Path:
+    path: str | Path, title: str, *, sentence: str = "", verdicts: Rows = (),
+    facts: Mapping[str, Any] | None = None, figures: Mapping[str, Figure] | None = None,
+    sections: Sequence[Section] = (), provenance: Mapping[str, str] | None = None,
+) -> Path:  # fmt: skip
     """Write the page of one result: the answer, verdicts, facts, figures, the rest, provenance.
 
     - `figures`, by name, are drawn once, into `figures/` beside the page. A section shows one by
@@ -196,24 +171,22 @@ def page(
     """
     path, figures = Path(path), figures or {}
     stored = save_figures(figures, path.parent / "figures")
-    named = {id(figure): name for name, figure in figures.items()}
-    rest = dict(stored)
+    drawn = {id(figure): stored[name] for name, figure in figures.items()}
+    rest = dict(drawn)
 
     def placed(block: Block) -> Block:
-        name = named.get(id(block.figure)) if isinstance(block, Picture) else None
-        if name is None:
+        if not isinstance(block, Picture) or id(block.figure) not in drawn:
             return block
-        rest.pop(name, None)
-        return stored[name]
+        rest.pop(id(block.figure), None)
+        return drawn[id(block.figure)]
 
-    made = [Section(each.title, [placed(b) for b in each.blocks]) for each in sections]
-    made = [Section("Figures", list(rest.values())), *made]
+    own = [Section(each.title, [placed(b) for b in each.blocks]) for each in sections]
     texts = [listing(name, text) for name, text in (provenance or {}).items()]
-    made.append(Section("Provenance", texts))
+    every = [Section("Figures", list(rest.values())), *own, Section("Provenance", texts)]
     lead: list[Block] = [sentence] if sentence else []
     lead += [verdict_table(verdicts)] if verdicts else []
     lead += [Facts(facts)] if facts else []
-    return write_page(path, title, *[each for each in made if each.blocks], lead=lead)
+    return write_page(path, title, *[each for each in every if each.blocks], lead=lead)
 
 
 def listing(file: str, text: str) -> Listing:
@@ -224,15 +197,20 @@ def listing(file: str, text: str) -> Listing:
     return Listing(file, text, open=file.endswith(".toml"))
 
 
-def write_page(
-    path: str | Path, title: str, *sections: Section, lead: Sequence[Block] = ()
-) -> Path:
+def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = ()) -> Path:
     """Write one HTML file with everything inside: no script, and nothing is asked of a network.
 
     `lead` stands above the sections (verdicts belong there). All text is escaped. Colors follow
     the reader's theme. An existing file is replaced: a page is derived, and can be made again.
     """
-    page = _environment().get_template("page.html")
+    options: dict[str, Any] = {"undefined": StrictUndefined, "autoescape": True}
+    loader = PackageLoader("metastable.report")
+    environment = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **options)
+    numbers = count(1)
+    svg = lambda block: _svg(block, f"f{next(numbers)}")
+    environment.filters |= {"shown": show, "svg": svg, "runs_of": _neighbors}
+    environment.tests["text"] = lambda block: isinstance(block, str)
+    page = environment.get_template("page.html")
     rendered = page.render(title=title, lead=lead, sections=sections, version=__version__)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -242,37 +220,17 @@ def write_page(
     return path
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("metastable.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shown"] = show
-    # The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg.
-    numbers = count(1)
-    environment.filters["svg"] = lambda block: _svg(block, f"f{next(numbers)}")
-    environment.filters["runs_of"] = _neighbors
-    environment.tests["text"] = lambda block: isinstance(block, str)
-    return environment
-
-
 def _svg(block: Picture | Stored, name: str) -> Markup:
-    if isinstance(block, Picture):
-        return Markup(inline_svg(block.figure, name))
-    return Markup(stored_svg(block.file, name))
+    """The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg."""
+    stored = isinstance(block, Stored)
+    return Markup(stored_svg(block.file, name) if stored else inline_svg(block.figure, name))
 
 
-def _neighbors(blocks: Sequence[Block]) -> Iterable[tuple[str, list[Block]]]:
+def _neighbors(blocks: Blocks) -> Iterable[tuple[str, list[Block]]]:
     """Blocks in order, those of one kind that follow each other together: pictures share rows."""
-    pictures = ("picture", "stored", "movie")
-    kind = lambda block: getattr(block, "kind", "text")
-    groups = groupby(
-        blocks, key=lambda block: "picture" if kind(block) in pictures else kind(block)
-    )
-    return [(kind, list(items)) for kind, items in groups]
+    drawn = lambda block: isinstance(block, Picture | Stored)
+    kind = lambda block: "picture" if drawn(block) else getattr(block, "kind", "text")
+    return [(kind, list(items)) for kind, items in groupby(blocks, key=kind)]
 
 
 def show(value: Any) -> str:
@@ -286,7 +244,7 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {show(one)}" for name, one in value.items())
+        return ", ".join(f"{name}: {show(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join([*(show(one) for one in value[:8]), *["…"] * (len(value) > 8)])
+        return ", ".join([*map(show, value[:8]), *["…"] * (len(value) > 8)])
     return str(value)

@@ -15,25 +15,19 @@ from metastable.core.result import Result
 from metastable.core.spec import Spec
 from metastable.core.verdict import Comparison
 from metastable.learn.curves import Chart, Curves, Frames
-from metastable.report.figures.gaussian import (
-    plot_attention_errors,
-    plot_distances,
-    plot_effective_tokens,
-    plot_fit,
-    plot_iteration,
-    plot_sample_errors,
-    plot_spectra,
-)
-from metastable.report.figures.learning import film_frames, plot_chart, plot_curves, plot_frames
+from metastable.report.figures import gaussian, learning
 from metastable.theory.fits import MatrixFit
 
+# What is drawn of each class; frames have a film too.
+DRAWN = {Curves: learning.plot_curves, Chart: learning.plot_chart, Frames: learning.plot_frames}
+DRAWN |= {Iteration: gaussian.plot_iteration}
 # Those of one Gaussian study show all of it, and go by their names.
 GAUSSIAN = {
-    "samples": plot_sample_errors,
-    "attention": plot_attention_errors,
-    "tokens": plot_effective_tokens,
-    "spectra": plot_spectra,
-    "distances": plot_distances,
+    "samples": gaussian.plot_sample_errors,
+    "attention": gaussian.plot_attention_errors,
+    "tokens": gaussian.plot_effective_tokens,
+    "spectra": gaussian.plot_spectra,
+    "distances": gaussian.plot_distances,
 }
 
 
@@ -41,18 +35,12 @@ def figures_of_study(shown: Mapping[str, Any]) -> dict[str, Figure]:
     """Pictures as data, of curves, charts, frames (which have a film too) and Gaussian studies."""
     figures: dict[str, Figure] = {}
     for name, value in shown.items():
-        if isinstance(value, Curves):
-            figures[name] = plot_curves(value)
-        elif isinstance(value, Frames):
-            figures |= {name: plot_frames(value), f"{name}-film": film_frames(value)}
-        elif isinstance(value, Chart):
-            figures[name] = plot_chart(value)
-        elif isinstance(value, Iteration):
-            figures[name] = plot_iteration(value)
-        elif isinstance(value, MatrixFit):
-            figures[name] = plot_fit(value, name)
+        if isinstance(value, MatrixFit):
+            figures[name] = gaussian.plot_fit(value, name)
         else:
-            figures[name] = GAUSSIAN[name](value)
+            figures[name] = (DRAWN.get(type(value)) or GAUSSIAN[name])(value)
+        if isinstance(value, Frames):
+            figures[f"{name}-film"] = learning.film_frames(value)
     return figures
 
 
@@ -72,10 +60,9 @@ def result_of(spec: Spec, answer: Answer) -> Result:
 def _dataset(value: Any) -> xarray.Dataset:
     """Arrays by label; a label may be any words, so that it stands in the attributes."""
     labelled = value if isinstance(value, Mapping) else {"values": value}
-    arrays = {f"array{k}": np.asarray(array) for k, array in enumerate(labelled.values())}
-    return xarray.Dataset(
-        {
-            name: ([f"{name}_axis{k}" for k in range(array.ndim)], array, {"label": str(label)})
-            for (name, array), label in zip(arrays.items(), labelled, strict=True)
-        }
-    )
+    variables = {}
+    for number, (label, given) in enumerate(labelled.items()):
+        name, array = f"array{number}", np.asarray(given)
+        axes = [f"{name}_axis{k}" for k in range(array.ndim)]
+        variables[name] = (axes, array, {"label": str(label)})
+    return xarray.Dataset(variables)

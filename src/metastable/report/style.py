@@ -12,20 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps, rc_context, ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FuncFormatter,
-    MaxNLocator,
-    MultipleLocator,
-    NullFormatter,
-    NullLocator,
-    ScalarFormatter,
-)
 
 from metastable.core.figure import Axis
 
@@ -34,16 +24,7 @@ from metastable.core.figure import Axis
 INK = "#1f2430"
 # Okabe and Ito's color-blind-safe set without its black and yellow, which vanish on one of the two
 # backgrounds; then two more. All eight and the grey keep ΔE ≥ 16 for each kind of color blindness.
-CATEGORIES = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8a2be8",
-    "#823a1b",
-)
+CATEGORIES = tuple("#0072b2 #e69f00 #009e73 #cc79a7 #56b4e9 #d55e00 #8a2be8 #823a1b".split())
 OTHER = "#585858"
 # Names on one picture at most; letters of a long name, and of one that fits beside a picture.
 MANY, LONG, SHORT = 5, 34, 14
@@ -64,6 +45,8 @@ def _veil() -> Colormap:
 
 
 TIME, BETA, DENSITY = _cut("viridis", 0.15, 0.9), _cut("plasma", 0.2, 0.85), _veil()
+PALETTES = {"sequential": TIME, "diverging": "PuOr", "density": DENSITY, "gray": "gray"}
+SCALES = {"time": TIME, "beta": BETA}
 
 
 def new_figure(
@@ -92,10 +75,7 @@ def ink_axis(ax: Axes) -> None:
 
 
 def legend(ax: Axes, labels: Sequence[str], title: str = "") -> None:
-    """The names of what is drawn: on the picture, or outside it where they are many or long.
-
-    Short names stand at the right, long ones under a picture of one panel.
-    """
+    """The names of what is drawn: on the picture, or outside it where they are many or long."""
     style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK}
     style |= {"title_fontsize": 8.5, "title": title or None}
     figure: Any = ax.get_figure(root=True)
@@ -129,7 +109,7 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
         getattr(ax, f"set_autoscale{side}_on")(False)
     if axis.scale == "log2":
         set_scale("log", base=2)
-        own.set_major_formatter(FuncFormatter(_general))
+        own.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     elif axis.scale == "symlog":
         set_scale("symlog", linthresh=1, linscale=0.4)
     elif axis.scale != "linear":
@@ -137,23 +117,27 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
     if powers.size:
         _fit_powers(own, set_limits, powers, axis.limits)
     if axis.ticks == "pi":
-        own.set_major_locator(MultipleLocator(np.pi / 2))
-        own.set_major_formatter(FuncFormatter(_multiple_of_pi))
+        own.set_major_locator(ticker.MultipleLocator(np.pi / 2))
+        own.set_major_formatter(ticker.FuncFormatter(_multiple_of_pi))
     elif axis.ticks == "none":
-        own.set_major_locator(NullLocator())
+        own.set_major_locator(ticker.NullLocator())
     elif axis.ticks == "integer" and axis.scale == "linear":
-        own.set_major_locator(MaxNLocator(integer=True))
+        own.set_major_locator(ticker.MaxNLocator(integer=True))
     elif axis.ticks == "integer":
-        own.set_major_formatter(ScalarFormatter())
-        own.set_minor_formatter(NullFormatter())
+        own.set_major_formatter(ticker.ScalarFormatter())
+        own.set_minor_formatter(ticker.NullFormatter())
     if len(axis.places):
         names = list(axis.names) or [f"{place:g}" for place in axis.places]
-        own.set_major_locator(FixedLocator(list(axis.places)))
-        own.set_major_formatter(FixedFormatter(names))
-        own.set_minor_locator(NullLocator())
+        own.set_major_locator(ticker.FixedLocator(list(axis.places)))
+        own.set_major_formatter(ticker.FixedFormatter(names))
+        own.set_minor_locator(ticker.NullLocator())
         if len(names) > 12 and axis.names:  # words at every place
             own.set_tick_params(labelsize=6.5)
-        if side == "x" and sum(len(name) + 1 for name in names) > LETTERS * _width(ax):
+        figure: Any = ax.get_figure(root=True)
+        place = ax.get_subplotspec()
+        columns = 1 if place is None else place.get_gridspec().ncols
+        room = LETTERS * figure.get_size_inches()[0] / columns
+        if side == "x" and sum(len(name) + 1 for name in names) > room:
             own.set_tick_params(labelrotation=90)
     low, high = axis.limits
     if axis.scale == "linear" and low is not None and high is None:  # air above, as below
@@ -161,13 +145,6 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
         high = top + 0.03 * (top - low)
     if low is not None or high is not None:
         set_limits(low, high)
-
-
-def _width(ax: Axes) -> float:
-    """Of the panel, in inches, its labels included."""
-    place = ax.get_subplotspec()
-    whole = ax.get_figure(root=True).get_size_inches()[0]  # pyright: ignore[reportOptionalMemberAccess]
-    return float(whole / (1 if place is None else place.get_gridspec().ncols))
 
 
 def _powers(values: Sequence[Any]) -> np.ndarray:
@@ -191,23 +168,16 @@ def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray, limits: Any) -> N
     if high - low > 12:
         every = next(n for n in (2, 5, 10, 20, 50, 100) if (high - low) / n < 8)
         ticks = range(math.ceil(low / every) * every, math.floor(high) + 1, every)
-        own.set_major_locator(FixedLocator([10.0**k for k in ticks]))
-        own.set_minor_locator(NullLocator())
-
-
-def _general(value: float, _: object = None) -> str:
-    return f"{value:g}"
+        own.set_major_locator(ticker.FixedLocator([10.0**k for k in ticks]))
+        own.set_minor_locator(ticker.NullLocator())
 
 
 def _multiple_of_pi(value: float, _: object = None) -> str:
     halves = round(value / (np.pi / 2))
-    sign, size = "−" if halves < 0 else "", abs(halves)
-    if size == 0:
+    if halves == 0:
         return "0"
-    whole, half = divmod(size, 2)
-    if not half:
-        return f"{sign}{'' if whole == 1 else whole}π"
-    return f"{sign}{'' if size == 1 else size}π/2"
+    sign, count = "−" if halves < 0 else "", abs(halves) if halves % 2 else abs(halves) // 2
+    return f"{sign}{'' if count == 1 else count}π{'/2' if halves % 2 else ''}"
 
 
 def category_colors(labels: np.ndarray) -> np.ndarray:
@@ -225,10 +195,6 @@ def paper_style(style: str) -> Iterator[None]:
         return
     if style != "paper":
         raise ValueError(f"style must be 'page' or 'paper'; got {style!r}.")
-    settings: dict[Any, Any] = {
-        "font.family": "serif",
-        "mathtext.fontset": "cm",
-        "pdf.fonttype": 42,
-    }
+    settings: Any = {"font.family": "serif", "mathtext.fontset": "cm", "pdf.fonttype": 42}
     with rc_context(settings):
         yield

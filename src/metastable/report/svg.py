@@ -19,11 +19,7 @@ _THEME = (
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """A figure as an <svg> element in the text color of the page around it.
-
-    Dense artists are images inside. Its identifiers begin with `name`, so several figures with
-    different names can stand in one page. The caption is its accessible name.
-    """
+    """A figure as <svg> in the text color of its page; its identifiers begin with `name`."""
     return _svg(draw(figure), name)
 
 
@@ -33,10 +29,9 @@ def _svg(picture: Any, name: str) -> str:
     absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     picture.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
     text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    # matplotlib's own rule is for "*", and would reach every element of the page.
-    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    # matplotlib's own style is for "*", and would reach every element of the page.
+    extras = r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*|<style.*?</style>"
+    text = re.sub(extras, "", text[text.index("<svg") :], flags=re.DOTALL)
     text = text.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     text = text.replace("xlink:href=", "href=").replace(INK, "currentColor")
     label = escape(picture.get_label())
@@ -49,8 +44,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     picture = draw(figure)
     folder.mkdir(parents=True, exist_ok=True)
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
-    text = _svg(picture, name)
-    head, body = text.split(">", 1)
+    head, body = _svg(picture, name).split(">", 1)
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
     picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
     return vector, raster
@@ -63,15 +57,9 @@ def stored_svg(file: Path, name: str) -> str:
 
 
 def _rename(text: str, name: str) -> str:
-    """Short identifiers in order of use for what is referred to; none for the rest.
-
-    matplotlib salts its identifiers at random, and repeats the plain ones in every figure.
-    """
+    """Short identifiers for what is referred to: matplotlib's own are random, or repeated."""
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text))
     fresh = {old: f"{name}-{k}" for k, old in enumerate(used)}
-    text = re.sub(
-        r' id="([^"]+)"',
-        lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else "",
-        text,
-    )
+    identifier = lambda match: f' id="{fresh[match[1]]}"' if match[1] in fresh else ""
+    text = re.sub(r' id="([^"]+)"', identifier, text)
     return re.sub(r'(href="|url\()#([^")]+)', lambda match: f"{match[1]}#{fresh[match[2]]}", text)

@@ -11,10 +11,14 @@ from rich.table import Table
 from metastable.core.result import Result
 
 
+def say(text: str, markup: bool = False) -> None:
+    """Print a line as it is, however long."""
+    Console().print(text, highlight=False, soft_wrap=True, markup=markup)
+
+
 def print_result(result: Result) -> None:
     """The answer, the facts and the outcome; of a flow when the number of clusters changed."""
-    console = Console()
-    console.print(repr(result), highlight=False, soft_wrap=True, markup=False)
+    say(repr(result))
     facts = result.facts
     if result.kind == "flow":
         table = Table(box=None, pad_edge=False)
@@ -23,9 +27,9 @@ def print_result(result: Result) -> None:
         table.add_column(f"clusters ({counted})", justify="right")
         for time, count in _changes(facts["clusters"]):
             table.add_row("…" if time is None else f"{time:.4g}", count)
-        console.print(table)
+        Console().print(table)
     if result.folder is not None:
-        console.print(f"kept in {result.folder}", highlight=False, soft_wrap=True, markup=False)
+        say(f"kept in {result.folder}")
 
 
 def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float | None, str]]:
@@ -43,16 +47,11 @@ def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float | No
 
 def print_doctor(report: dict[str, Any]) -> None:
     """Versions, devices, and one line per check."""
-    console = Console()
-    for name, version in report["versions"].items():
-        console.print(f"{name:<12} {version}", highlight=False, soft_wrap=True)
-    console.print(f"{'platform':<12} {report['platform']}", highlight=False, soft_wrap=True)
-    console.print(
-        f"{'devices':<12} {', '.join(report['devices'])}", highlight=False, soft_wrap=True
-    )
+    facts = {"platform": report["platform"], "devices": ", ".join(report["devices"])}
+    for name, value in {**report["versions"], **facts}.items():
+        say(f"{name:<12} {value}", markup=True)
     for name, passed in report["checks"].items():
-        mark = "[green]ok[/]  " if passed else "[red]FAIL[/]"
-        console.print(f"{mark}  {name}", highlight=False, soft_wrap=True)
+        say(f"{'[green]ok[/]  ' if passed else '[red]FAIL[/]'}  {name}", markup=True)
 
 
 def print_prediction(prediction: Any) -> None:
@@ -60,10 +59,8 @@ def print_prediction(prediction: Any) -> None:
     console = Console()
     beta = "" if prediction.beta is None else f", β = {prediction.beta:g}"
     count = "" if prediction.tokens is None else f", {prediction.tokens} tokens"
-    console.print(
-        f"S^{prediction.dim - 1}{beta}{count}; rates and times in the {prediction.clock} clock",
-        highlight=False,
-    )
+    head = f"S^{prediction.dim - 1}{beta}{count}; rates and times in the {prediction.clock} clock"
+    console.print(head, highlight=False)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()

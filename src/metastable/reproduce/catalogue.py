@@ -25,10 +25,8 @@ PACKAGE = "reproductions"
 
 def sources() -> dict[str, str]:
     """Title of every source by the name of its folder, in the order of the names."""
-    return {
-        file.parent.name: ast.literal_eval(_assigned(file, "TITLE"))
-        for file in sorted(_home().glob("*/__init__.py"))
-    }
+    files = sorted(_home().glob("*/__init__.py"))
+    return {file.parent.name: ast.literal_eval(_assigned(file, "TITLE")) for file in files}
 
 
 def catalogue() -> dict[str, Entry]:
@@ -38,28 +36,23 @@ def catalogue() -> dict[str, Entry]:
         for file in sorted((_home() / source).glob("[!_]*.py")):
             entry = read_entry(file)
             if entry.name in entries:
-                raise ValueError(
-                    f"names of entries must differ; got {entry.name} in "
-                    f"{entries[entry.name].source} and in {source}: rename one."
-                )
+                both = f"{entries[entry.name].source} and in {source}"
+                message = f"names of entries must differ; got {entry.name} in {both}: rename one."
+                raise ValueError(message)
             entries[entry.name] = entry
     return entries
 
 
 def read_entry(file: Path) -> Entry:
-    """The entry of a file: the literal arguments of its `ENTRY = Entry(…)`, without importing it.
-
-    Importing 120 entries takes their numerical and plotting packages, and seconds.
-    """
+    """The entry of a file, from its literal `ENTRY = Entry(…)`; importing all takes seconds."""
     call = _assigned(file, "ENTRY")
     try:
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError
         tree = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
     except ValueError:
-        raise ValueError(
-            f"{file.name}: ENTRY must be Entry(…) with literal keyword arguments."
-        ) from None
+        message = f"{file.name}: ENTRY must be Entry(…) with literal keyword arguments."
+        raise ValueError(message) from None
     try:
         return Entry.model_validate({**tree, "source": file.parent.name, "name": file.stem})
     except ValidationError as error:
@@ -67,16 +60,11 @@ def read_entry(file: Path) -> Entry:
 
 
 def load(name: str) -> ModuleType:
-    """A module of the reproductions by its dotted name, such as "ponti2025._sigmoid_network".
-
-    The folder is imported as the package `reproductions`, wherever it lies: beside the sources, or
-    inside the installed package.
-    """
+    """A module of the reproductions, wherever they lie, as "ponti2025._sigmoid_network"."""
     home = _home()
     if PACKAGE not in sys.modules:
-        spec = spec_from_file_location(
-            PACKAGE, home / "__init__.py", submodule_search_locations=[str(home)]
-        )
+        file, inside = home / "__init__.py", [str(home)]
+        spec = spec_from_file_location(PACKAGE, file, submodule_search_locations=inside)
         assert spec is not None and spec.loader is not None
         sys.modules[PACKAGE] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[PACKAGE])
@@ -97,9 +85,8 @@ def function_of(entry: Entry) -> Callable[..., Finding]:
     try:
         inspect.signature(function).bind(**entry.arguments(fast=False))
     except TypeError as error:
-        raise ValueError(
-            f"{entry.name}.py: settings must be the arguments of {entry.name}(): {error}."
-        ) from None
+        message = f"{entry.name}.py: settings must be the arguments of {entry.name}(): {error}."
+        raise ValueError(message) from None
     return function
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -64,9 +65,8 @@ class Entry(Model):
 
     def digest(self, fast: bool) -> str:
         """Fingerprint of the work: the same numbers come from the same digest and version."""
-        return fingerprint(
-            {"source": self.source, "name": self.name, "settings": self.arguments(fast)}
-        )
+        names = {"source": self.source, "name": self.name}
+        return fingerprint({**names, "settings": self.arguments(fast)})
 
     def label(self, fast: bool) -> str:
         """Name of the folder that keeps the work: a changed entry has one of its own."""
@@ -87,8 +87,6 @@ def _like(model: Any, value: Any, key: str) -> Any:
 def _like_one(models: list[Any], value: Any, key: str) -> Any:
     """A value of the kind of one of these, the first that fits."""
     for model in models:
-        try:
+        with suppress(ValueError):
             return _like(model, value, key)
-        except ValueError:
-            pass
     raise ValueError(f"{key} must be a list like {models!r}; got {value!r} in it.")

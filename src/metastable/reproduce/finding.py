@@ -31,8 +31,7 @@ class Finding:
         >>> Finding([row("agree"), row("disagree")], {}).verdict
         'disagree'
         """
-        below = [row.verdict for row in self.rows[1:]]
-        return DISAGREE if DISAGREE in below else self.rows[0].verdict
+        return self.rows[0].verdict if self._agrees_below else DISAGREE
 
     def as_known(self, known: str) -> bool:
         """Whether the claim came out as we know it does, and everything below it agrees.
@@ -41,11 +40,14 @@ class Finding:
 
         >>> row = lambda verdict: Verdict("", "", 1, 1, "", verdict)
         >>> wrong, right = row("disagree"), row("agree")
-        >>> [Finding([wrong, one], {}).as_known("disagree") for one in (right, wrong)]
+        >>> [Finding([wrong, below], {}).as_known("disagree") for below in (right, wrong)]
         [True, False]
         """
-        below = [row.verdict for row in self.rows[1:]]
-        return self.rows[0].verdict in (known, NOT_APPLICABLE) and DISAGREE not in below
+        return self.rows[0].verdict in (known, NOT_APPLICABLE) and self._agrees_below
+
+    @property
+    def _agrees_below(self) -> bool:
+        return DISAGREE not in [row.verdict for row in self.rows[1:]]
 
 
 def holds(

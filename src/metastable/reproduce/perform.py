@@ -8,12 +8,12 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from metastable import __version__
-from metastable.core.figure import Figure
 from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
 from metastable.core.outcome import Outcome
 from metastable.core.result import VERDICTS, Result, plain, write_result
@@ -32,10 +32,7 @@ def prepare(spec: Reproduction) -> Callable[[Path | None, bool | None], Result]:
 
 
 def perform(entry: Entry, folder: Path, fast: bool = False) -> dict[str, Any]:
-    """Do the work of one entry and keep it in `folder`, with its page; returns its record.
-
-    What an older version, or a work cut short, has left there of the same entry is replaced.
-    """
+    """Do one entry and keep it in `folder`, replacing older work of it; returns its record."""
     from metastable.report.pages.reproduction import write_reproduction
 
     spec = Reproduction(entry=entry.name, fast=fast, settings=entry.changes)
@@ -56,9 +53,8 @@ def record_of(result: Result) -> dict[str, Any]:
 def _result(entry: Entry, spec: Reproduction) -> Result:
     started = time.perf_counter()
     finding = function_of(entry)(**entry.arguments(spec.fast))
-    figures: dict[str, Figure] = dict(finding.figures)
-    for name, film in finding.movies.items():
-        figures[f"{name}-film"] = film(FRAMES[spec.fast])
+    frames = FRAMES[spec.fast]
+    films = {f"{name}-film": film(frames) for name, film in finding.movies.items()}
     first, shown = finding.rows[0], next(iter(finding.figures), None)
     facts = {
         **describe(entry, spec.fast),
@@ -73,13 +69,14 @@ def _result(entry: Entry, spec: Reproduction) -> Result:
         "digest": entry.digest(spec.fast),
         "version": __version__,
     }
+    sentence = f"{entry.title}: {finding.verdict}"
     return Result(
         spec=spec,
-        outcome=Outcome("done", f"{entry.title}: {finding.verdict}."),
+        outcome=Outcome("done", f"{sentence}."),
         facts=facts,
         verdicts=Comparison(tuple(finding.rows), "none"),
-        figures=figures,
-        sentence=f"{entry.title}: {finding.verdict} with what was published.",
+        figures={**finding.figures, **films},
+        sentence=f"{sentence} with what was published.",
     )
 
 
@@ -110,10 +107,8 @@ def kept(entry: Entry, folder: Path, fast: bool) -> dict[str, Any] | None:
 
 def _is_of(folder: Path, entry: Entry) -> bool:
     """Whether a folder holds a reproduction of this entry, by its spec or by its manifest."""
-    try:
+    with suppress(ValueError):
         return Reproduction.load(folder / SPEC).entry == entry.name
-    except ValueError:
-        pass
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return manifest["kind"] == "reproduction" and manifest["spec"]["entry"] == entry.name

@@ -24,38 +24,27 @@ FAILED = "failed"
 
 def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> list[Entry]:
     """The entries asked for by name, by source or as "all"; `changes` are for exactly one."""
-    entries = catalogue()
+    entries, see = catalogue(), "see `metastable reproduce --list`."
     if changes:
         if len(names) != 1 or names[0] not in entries:
-            raise ValueError(
-                f"NAME must be exactly one entry with --set; got {', '.join(names)}: see "
-                "`metastable reproduce --list`."
-            )
+            message = f"NAME must be exactly one entry with --set; got {', '.join(names)}: {see}"
+            raise ValueError(message)
         return [entries[names[0]].changed(changes)]
     chosen: dict[str, Entry] = {}
     for asked in names:
-        matching = {
-            name: entry for name, entry in entries.items() if asked in (name, entry.source, "all")
-        }
+        matching = {name: e for name, e in entries.items() if asked in (name, e.source, "all")}
         if not matching:
-            raise ValueError(
-                f"NAME must be an entry, a source such as ponti2025 or all; got {asked!r}: "
-                "see `metastable reproduce --list`."
-            )
+            allowed = "an entry, a source such as ponti2025 or all"
+            raise ValueError(f"NAME must be {allowed}; got {asked!r}: {see}")
         chosen |= matching
     return list(chosen.values())
 
 
 def reproduce(
-    names: Sequence[str],
-    out: Path,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    fast: bool = False,
-    workers: int = 0,
-    again: bool = False,
+    names: Sequence[str], out: Path, *, changes: Mapping[str, Any] | None = None,
+    fast: bool = False, workers: int = 0, again: bool = False,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Do all these entries and bind them into `out/index.html`.
 
     Entries done before with the same settings and version are taken from their folders, unless
@@ -68,11 +57,8 @@ def reproduce(
         raise ValueError(f"--out must be a folder; {out} is a file: choose another name.")
     entries = {entry.label(fast): entry for entry in choose(names, changes)}
     started = time.perf_counter()
-    done: dict[str, dict[str, Any]] = {}
-    for label, entry in entries.items():
-        record = None if again else kept(entry, out / label, fast)
-        if record is not None:
-            done[label] = record
+    before = {} if again else {label: kept(e, out / label, fast) for label, e in entries.items()}
+    done = {label: record for label, record in before.items() if record is not None}
     resumed = len(done)
     left = {label: entry for label, entry in entries.items() if label not in done}
     interrupted = False
@@ -85,14 +71,13 @@ def reproduce(
         except KeyboardInterrupt:
             interrupted = True
     records = [done[label] for label in entries if label in done]
-    count = lambda verdict: sum(record["verdict"] == verdict for record in records)
     page = report_reproductions(records, out) if records else None
+    verdicts = [record["verdict"] for record in records]
+    counted = {"agree": AGREE, "disagree": DISAGREE, "not_applicable": NOT_APPLICABLE}
+    counted["failed"] = FAILED
     return {
         "entries": records,
-        "agree": count(AGREE),
-        "disagree": count(DISAGREE),
-        "not_applicable": count(NOT_APPLICABLE),
-        "failed": count(FAILED),
+        **{name: verdicts.count(verdict) for name, verdict in counted.items()},
         "surprises": [record["name"] for record in records if not record["as_known"]],
         "resumed": resumed,
         "left": len(entries) - len(records),
@@ -111,12 +96,10 @@ def _perform_all(
             yield label, _safely(entry, out / label, fast)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
     try:
-        waiting: dict[Future, str] = {
-            pool.submit(_safely, entry, out / label, fast): label
-            for label, entry in entries.items()
-        }
+        submit = lambda label: pool.submit(_safely, entries[label], out / label, fast)
+        waiting: dict[Future, str] = {submit(label): label for label in entries}
         while waiting:
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -129,7 +112,7 @@ def _perform_all(
                 process.terminate()
 
 
-def _deaf() -> None:
+def _ignore_interrupts() -> None:
     """Ctrl-C is for the parent, which ends its workers itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -141,16 +124,7 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
         return perform(entry, folder, fast)
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        failed = {
-            **describe(entry, fast),
-            "expected": None,
-            "observed": message,
-            "verdict": FAILED,
-            "as_known": False,
-            "seconds": round(time.perf_counter() - started, 2),
-            "figure": None,
-            "rows": [],
-            "notes": [message],
-            "fast": fast,
-        }
-        return plain(failed)
+        seconds = round(time.perf_counter() - started, 2)
+        result = {"expected": None, "observed": message, "verdict": FAILED, "as_known": False}
+        result |= {"seconds": seconds, "figure": None, "rows": [], "notes": [message], "fast": fast}
+        return plain({**describe(entry, fast), **result})

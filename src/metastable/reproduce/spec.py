@@ -23,9 +23,8 @@ class Reproduction(Spec):
         """The entry of that name, with its settings changed."""
         entries = catalogue()
         if self.entry not in entries:
-            raise ValueError(
-                f"entry must be one of `metastable reproduce --list`; got {self.entry!r}."
-            )
+            message = f"entry must be one of `metastable reproduce --list`; got {self.entry!r}."
+            raise ValueError(message)
         return entries[self.entry].changed(self.settings)
 
     @property

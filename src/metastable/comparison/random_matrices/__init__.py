@@ -1,13 +1,5 @@
-"""Random Gaussian layers and random matrices: a closed form and a simulation side by side.
+"""Random Gaussian layers and random matrices: a closed form and a simulation side by side."""
 
-A study draws random matrices, asks theory and samples, and gives both with their distance.
-"""
-
-from metastable.comparison.random_matrices.claims import (
-    judge_iterations,
-    judge_spectra,
-    judge_verification,
-)
 from metastable.comparison.random_matrices.iteration import (
     SETTINGS,
     Iteration,
@@ -16,6 +8,11 @@ from metastable.comparison.random_matrices.iteration import (
     iterate,
 )
 from metastable.comparison.random_matrices.spectra import ENSEMBLES, Ensemble, Spectrum, spectra
+from metastable.comparison.random_matrices.study import (
+    judge_iterations,
+    judge_spectra,
+    judge_verification,
+)
 from metastable.comparison.random_matrices.verification import (
     Errors,
     ErrorSeries,
@@ -23,21 +20,6 @@ from metastable.comparison.random_matrices.verification import (
     verify,
 )
 
-__all__ = [
-    "ENSEMBLES",
-    "SETTINGS",
-    "Ensemble",
-    "ErrorSeries",
-    "Errors",
-    "Iteration",
-    "Setting",
-    "Spectrum",
-    "Track",
-    "Verification",
-    "iterate",
-    "judge_iterations",
-    "judge_spectra",
-    "judge_verification",
-    "spectra",
-    "verify",
-]
+__all__ = ["ENSEMBLES", "SETTINGS", "Ensemble", "ErrorSeries", "Errors", "Iteration", "Setting"]
+__all__ += ["Spectrum", "Track", "Verification", "iterate", "judge_iterations", "judge_spectra"]
+__all__ += ["judge_verification", "spectra", "verify"]

@@ -29,8 +29,8 @@ class RandomLayer(NamedTuple):
         random = np.random.default_rng([2**32, 0])  # a stream of its own
         mean, factor = np.asarray(self.measure.mean), np.asarray(self.measure.factor)
         tokens = mean + random.standard_normal((samples, factor.shape[1])) @ factor.T
-        seen = np.sum((tokens @ self.bilinear.T @ factor) ** 2, axis=1)
-        scale = math.sqrt(variance / float(np.quantile(seen, share)))
+        variances = np.sum((tokens @ self.bilinear.T @ factor) ** 2, axis=1)
+        scale = math.sqrt(variance / float(np.quantile(variances, share)))
         return self._replace(bilinear=scale * self.bilinear)
 
 
@@ -48,8 +48,5 @@ def draw_layer(dim: int, keys: int, values: int | None = None, seed: int = 0) ->
     query, key = (random.standard_normal((keys, dim)) / math.sqrt(dim) for _ in "qk")
     value = random.standard_normal((values, dim)) / math.sqrt(dim)
     weight = random.standard_normal((dim, values)) / math.sqrt(values)
-    return RandomLayer(
-        measure=Gaussian.from_factor(mean, root),
-        bilinear=key.T @ query / math.sqrt(keys),
-        output=weight @ value,
-    )
+    measure = Gaussian.from_factor(mean, root)
+    return RandomLayer(measure, key.T @ query / math.sqrt(keys), weight @ value)

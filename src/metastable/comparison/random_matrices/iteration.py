@@ -12,7 +12,6 @@ from metastable.core import checks
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.flows import Layers, flow
-from metastable.measures import Gaussian
 from metastable.theory.fits import fit_scale, kolmogorov_distance
 from metastable.theory.matrices import MarchenkoPastur
 
@@ -88,13 +87,9 @@ class Iteration:
 
 
 def iterate(
-    setting: str | Setting,
-    seed: int = 0,
-    *,
-    tokens: bool | None = None,
-    spectra: int = 26,
+    setting: str | Setting, seed: int = 0, *, tokens: bool | None = None, spectra: int = 26,
     progress: bool | None = None,
-) -> Iteration:
+) -> Iteration:  # fmt: skip
     """Run one setting, by name or of your own, as published and corrected.
 
     - `tokens`: also iterate the exact layer on tokens; by default in settings published so. After
@@ -108,8 +103,7 @@ def iterate(
     """
     if isinstance(setting, str):
         if setting not in SETTINGS:
-            names = ", ".join(SETTINGS)
-            raise ValueError(f"setting must be one of {names}; got {setting!r}.")
+            raise ValueError(f"setting must be one of {', '.join(SETTINGS)}; got {setting!r}.")
         setting = SETTINGS[setting]
     if setting.by not in ("samples", "truncated"):
         raise ValueError(f"by must be 'samples' or 'truncated'; got {setting.by!r}.")
@@ -120,37 +114,23 @@ def iterate(
     count = min(spectra, setting.layers + 1)
     kept = sorted({round(k) for k in np.linspace(0, setting.layers, count)})
     by_samples = setting.by == "samples"
+    on_tokens = lambda bar, frozen: _on_tokens(layer, setting, seed, kept, bar, frozen)
     with Bar(setting.name, progress) as bar:
-        if by_samples:
-            published = _on_tokens(layer, setting, seed, kept, bar, frozen_mean=True)
-        else:
-            published = _listing(layer, setting, kept, bar)
-    exact = _exact(layer.measure, layer, setting, kept, progress)
-    sampled = None
+        published = on_tokens(bar, True) if by_samples else _listing(layer, setting, kept, bar)
+    exact, sampled = _exact(layer, setting, kept, progress), None
     if by_samples if tokens is None else tokens:
         with Bar(f"{setting.name}, tokens", progress) as bar:
-            sampled = _on_tokens(layer, setting, seed, kept, bar, frozen_mean=False)
+            sampled = on_tokens(bar, False)
     return Iteration(setting, seed, published, exact, sampled)
 
 
-def _exact(
-    measure: Gaussian,
-    layer: RandomLayer,
-    setting: Setting,
-    kept: Sequence[int],
-    progress: bool | None,
-) -> Track:
-    run = flow(
-        measure,
-        layer.field,
-        setting.layers * setting.step,
-        stepper=Layers(setting.step),
-        frames=len(kept),
-        progress=progress,
-    )
+def _exact(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: bool | None) -> Track:
+    measure, field, horizon = layer.measure, layer.field, setting.layers * setting.step
+    stepper, frames = Layers(setting.step), len(kept)
+    run = flow(measure, field, horizon, stepper=stepper, frames=frames, progress=bar)
     if run.outcome.name == "interrupted":
         raise KeyboardInterrupt
-    layers = tuple(round(t / setting.step) for t in run.times)
+    layers = [round(t / setting.step) for t in run.times]
     spectra = [frame.eigenvalues for frame in run.frames]
     return _track("exact layer", layers, spectra, run.outcome, setting)
 
@@ -159,8 +139,7 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
     """The published loop on covariances, kept apart from `flows` so that it can go on past the
     point where its matrix is no covariance."""
     cov = np.asarray(layer.measure.cov)
-    spectra: list[np.ndarray] = [np.linalg.eigvalsh(cov)]
-    layers = [0]
+    spectra, layers = [np.linalg.eigvalsh(cov)], [0]
     outcome, negative = Outcome.done(), None
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, setting.layers + 1):
@@ -172,40 +151,36 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
                 break
             if negative is None and not _positive_definite(cov):
                 negative = k
-            small = _below(change, setting.tolerance)
+            # The spectral norm is at least the Frobenius norm over √d, which costs less.
+            frobenius, allowed = np.linalg.norm(change), setting.tolerance
+            near = frobenius < allowed * len(change) ** 0.5
+            small = near and np.linalg.norm(change, 2) < allowed
             if k in kept or small:
                 spectra.append(np.linalg.eigvalsh(cov))
                 layers.append(k)
             bar.update(k / setting.layers)
             if small:
-                outcome = Outcome(
-                    "converged",
-                    f"The covariance changed by less than {setting.tolerance:g} at layer {k}.",
-                )
+                message = f"The covariance changed by less than {setting.tolerance:g} at layer {k}."
+                outcome = Outcome("converged", message)
                 break
-    return _track("truncated map", tuple(layers), spectra, outcome, setting, negative)
+    return _track("truncated map", layers, spectra, outcome, setting, negative)
 
 
 def _on_tokens(
-    layer: RandomLayer,
-    setting: Setting,
-    seed: int,
-    kept: Sequence[int],
-    bar: Bar,
-    *,
-    frozen_mean: bool,
+    layer: RandomLayer, setting: Setting, seed: int, kept: Sequence[int], bar: Bar, frozen: bool
 ) -> Track:
+    """The same on tokens; with `frozen` the mean of the start acts in every layer."""
     points = np.asarray(layer.measure.sample(setting.samples, seed=seed + 1).points)
     start = np.asarray(layer.measure.mean)
     spectra, layers, outcome = [_spectrum(points)], [0], Outcome.done()
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, setting.layers + 1):
-            found = points.mean(axis=0)
-            centred = points - found
-            cov = centred.T @ centred / len(points)
+            mean = points.mean(axis=0)
+            centered = points - mean
+            cov = centered.T @ centered / len(points)
             linear = layer.output @ cov @ layer.bilinear
-            mean = start if frozen_mean else found
-            points = points + setting.step * (layer.output @ mean + points @ linear.T)
+            shift = layer.output @ (start if frozen else mean)
+            points = points + setting.step * (shift + points @ linear.T)
             if not np.isfinite(np.sum(points**2)):
                 outcome = _diverged(k)
                 break
@@ -213,32 +188,28 @@ def _on_tokens(
                 spectra.append(_spectrum(points))
                 layers.append(k)
             bar.update(k / setting.layers)
-    title = "tokens, mean of the start" if frozen_mean else "tokens, exact layer"
-    return _track(title, tuple(layers), spectra, outcome, setting)
+    title = "tokens, mean of the start" if frozen else "tokens, exact layer"
+    return _track(title, layers, spectra, outcome, setting)
 
 
 def _spectrum(points: np.ndarray) -> np.ndarray:
     """Eigenvalues of the empirical covariance, from the tokens themselves: none is negative."""
-    centred = points - points.mean(axis=0)
-    return np.linalg.svd(np.linalg.qr(centred, mode="r"), compute_uv=False)[::-1] ** 2 / len(points)
+    triangle = np.linalg.qr(points - points.mean(axis=0), mode="r")
+    return np.linalg.svd(triangle, compute_uv=False)[::-1] ** 2 / len(points)
 
 
 def _track(
-    title: str,
-    layers: tuple[int, ...],
-    spectra: list[np.ndarray],
-    outcome: Outcome,
-    setting: Setting,
-    negative: int | None = None,
-) -> Track:
-    track = Track(title, layers, tuple(spectra), outcome, negative)
+    title: str, layers: Sequence[int], spectra: Sequence[np.ndarray], outcome: Outcome,
+    setting: Setting, negative: int | None = None,
+) -> Track:  # fmt: skip
+    track = Track(title, tuple(layers), tuple(spectra), outcome, negative)
     last = spectra[-1]
     if last[0] < 0 or last[-1] > 1e6 * spectra[0][-1]:
         return track  # neither near nor comparable to a law of covariances
     start = MarchenkoPastur(scale=setting.dim**0.5)
     law, distance = fit_scale(last, start)
-    apart = kolmogorov_distance(last, start)
     assert isinstance(law, MarchenkoPastur)
+    apart = kolmogorov_distance(last, start)
     return replace(track, law=law, distance=distance, start_distance=apart)
 
 
@@ -248,13 +219,6 @@ def _positive_definite(cov: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return bool(np.linalg.eigvalsh(cov)[0] >= 0)
     return True
-
-
-def _below(change: np.ndarray, tolerance: float) -> bool:
-    """‖change‖_2 < tolerance; the spectral norm is at least the Frobenius norm over √d."""
-    if tolerance == 0 or np.linalg.norm(change) >= tolerance * len(change) ** 0.5:
-        return False
-    return bool(np.linalg.norm(change, 2) < tolerance)
 
 
 def _diverged(layer: int) -> Outcome:

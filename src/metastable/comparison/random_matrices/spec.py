@@ -12,10 +12,7 @@ from metastable.core.spec import Count, Model, Seed, Several, Spec, fingerprint
 
 
 class Verify(Model):
-    """The closed form of one random layer against up to `samples` samples of it.
-
-    The `calm` sizes are those of a layer whose logits are small, where attention can reach it.
-    """
+    """The closed form of one random layer against samples, and of a `calm` one of small logits."""
 
     kind: Literal["verify"] = "verify"
     dim: Count = 300
@@ -28,10 +25,7 @@ class Verify(Model):
 
 
 class Iterate(Model):
-    """Layer after layer on one Gaussian; `settings` by name, left out: all but the largest.
-
-    `tokens`: iterate tokens too; left out: where it was published so. `spectra`: layers kept.
-    """
+    """Layer after layer; `settings` left out: all but the largest, `tokens`: as published."""
 
     kind: Literal["iterate"] = "iterate"
     settings: tuple[str, ...] = ()

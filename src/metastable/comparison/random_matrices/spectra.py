@@ -11,15 +11,9 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.progress import Bar
+from metastable.theory import matrices as laws
 from metastable.theory.fits import kolmogorov_distance, outliers
-from metastable.theory.matrices import (
-    FussCatalan,
-    Law,
-    MarchenkoPastur,
-    QuarterCircle,
-    Semicircle,
-    outlier_location,
-)
+from metastable.theory.matrices import Law, QuarterCircle, Semicircle
 
 UNIFORM = 1 / 12  # variance of a uniform number on [0, 1]
 
@@ -57,18 +51,6 @@ def _uniform(n: int, random: np.random.Generator) -> np.ndarray:
     return _symmetric(random.random((n, n)))
 
 
-def _independent(n: int, random: np.random.Generator) -> np.ndarray:
-    return _gram(random.standard_normal((n, n)))
-
-
-def _centred(n: int, random: np.random.Generator) -> np.ndarray:
-    return _gram(2 * random.random((n, n)) - 1)
-
-
-def _product(n: int, random: np.random.Generator) -> np.ndarray:
-    return _gram(random.standard_normal((n, n)) @ random.standard_normal((n, n)))
-
-
 def _root(values: np.ndarray, n: int) -> np.ndarray:
     return values / math.sqrt(n)
 
@@ -77,13 +59,9 @@ def _size(values: np.ndarray, n: int) -> np.ndarray:
     return np.abs(values) / math.sqrt(n)
 
 
-def _plain(values: np.ndarray, n: int) -> np.ndarray:
-    return values
-
-
 def _apart(n: int) -> float:
     """Where the eigenvalue of the mean of uniform entries stands."""
-    return outlier_location(n, 0.5, UNIFORM)
+    return laws.outlier_location(n, 0.5, UNIFORM)
 
 
 ENSEMBLES = {
@@ -92,7 +70,8 @@ ENSEMBLES = {
     "wigner-singular": Ensemble(
         "singular values, symmetric N(0, 1)/√n", _wigner, _size, lambda n: QuarterCircle()),
     "wigner-unscaled": Ensemble(
-        "eigenvalues, symmetric N(0, 1)", _wigner, _plain, lambda n: Semicircle(math.sqrt(n))),
+        "eigenvalues, symmetric N(0, 1)", _wigner, lambda x, n: x,
+        lambda n: Semicircle(math.sqrt(n))),
     "uniform": Ensemble(
         "eigenvalues, symmetric U(0, 1)/√n", _uniform, _root,
         lambda n: Semicircle(math.sqrt(UNIFORM)), lambda n: _apart(n) / math.sqrt(n)),
@@ -100,17 +79,20 @@ ENSEMBLES = {
         "singular values, symmetric U(0, 1)/√n", _uniform, _size,
         lambda n: QuarterCircle(math.sqrt(UNIFORM)), lambda n: _apart(n) / math.sqrt(n)),
     "uniform-unscaled": Ensemble(
-        "eigenvalues, symmetric U(0, 1)", _uniform, _plain,
+        "eigenvalues, symmetric U(0, 1)", _uniform, lambda x, n: x,
         lambda n: Semicircle(math.sqrt(UNIFORM * n)), _apart),
     "quarter-circle": Ensemble(
-        "singular values, independent N(0, 1)/√n", _independent, lambda x, n: np.sqrt(x / n),
-        lambda n: QuarterCircle()),
+        "singular values, independent N(0, 1)/√n",
+        lambda n, random: _gram(random.standard_normal((n, n))),
+        lambda x, n: np.sqrt(x / n), lambda n: QuarterCircle()),
     "marchenko-pastur": Ensemble(
-        "eigenvalues, WWᵀ/√n with W of U(−1, 1)", _centred, _root,
-        lambda n: MarchenkoPastur(scale=math.sqrt(n) / 3)),
+        "eigenvalues, WWᵀ/√n with W of U(−1, 1)",
+        lambda n, random: _gram(2 * random.random((n, n)) - 1),
+        _root, lambda n: laws.MarchenkoPastur(scale=math.sqrt(n) / 3)),
     "fuss-catalan": Ensemble(
-        "squared singular values, GH/n of two N(0, 1)", _product, lambda x, n: x / n**2,
-        lambda n: FussCatalan(order=2)),
+        "squared singular values, GH/n of two N(0, 1)",
+        lambda n, random: _gram(random.standard_normal((n, n)) @ random.standard_normal((n, n))),
+        lambda x, n: x / n**2, lambda n: laws.FussCatalan(order=2)),
 }  # fmt: skip
 
 
@@ -129,12 +111,9 @@ class Spectrum:
 
 
 def spectra(
-    names: Sequence[str] = (),
-    sizes: Sequence[int] = (100, 300, 1000, 3000),
-    seed: int = 0,
-    *,
+    names: Sequence[str] = (), sizes: Sequence[int] = (100, 300, 1000, 3000), seed: int = 0, *,
     progress: bool | None = None,
-) -> list[Spectrum]:
+) -> list[Spectrum]:  # fmt: skip
     """Draw each ensemble of `names` (all by default) at each size and measure its distance.
 
     Ensembles that differ only in what they take of a matrix share it. Time: five eigenvalue
@@ -156,16 +135,9 @@ def spectra(
 
 
 def _spectrum(name: str, sizes: Sequence[int], matrices: Mapping[Any, Any]) -> Spectrum:
-    one = ENSEMBLES[name]
-    values = {n: np.sort(one.take(matrices[one.draw, n], n)) for n in sizes}
-    last, law = sizes[-1], one.law(sizes[-1])
-    return Spectrum(
-        name=name,
-        description=one.description,
-        sizes=tuple(sizes),
-        distances=tuple(kolmogorov_distance(values[n], one.law(n)) for n in sizes),
-        values=values[last],
-        law=law,
-        outliers=outliers(values[last], law),
-        outlier_expected=one.outlier and one.outlier(last),
-    )
+    ensemble = ENSEMBLES[name]
+    values = {n: np.sort(ensemble.take(matrices[ensemble.draw, n], n)) for n in sizes}
+    distances = tuple(kolmogorov_distance(values[n], ensemble.law(n)) for n in sizes)
+    last, law = values[sizes[-1]], ensemble.law(sizes[-1])
+    isolated = outliers(last, law), ensemble.outlier and ensemble.outlier(sizes[-1])
+    return Spectrum(name, ensemble.description, tuple(sizes), distances, last, law, *isolated)

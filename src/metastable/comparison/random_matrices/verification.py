@@ -65,21 +65,17 @@ class ErrorSeries:
             low, high = getattr(row.expected, f"{name}_band")
             single = (high - low) / (2 * 1.96 * getattr(row.expected, name))
             spread.append(single / math.sqrt(len(row.cov_each)))
-        centred = n - np.mean(n)
-        return float(np.linalg.norm(centred * spread) / (centred @ centred))
+        centered = n - np.mean(n)
+        return float(np.linalg.norm(centered * spread) / (centered @ centered))
 
     @property
     def covered(self) -> float:
         """Share of single errors, of mean and covariance, inside their 95 % bands."""
-        inside = [
-            low <= error <= high
-            for row in self.rows
-            for each, (low, high) in (
-                (row.mean_each, row.expected.mean_band),
-                (row.cov_each, row.expected.cov_band),
-            )
-            for error in each
-        ]
+        inside = []
+        for row in self.rows:
+            for name in ("mean", "cov"):
+                low, high = getattr(row.expected, f"{name}_band")
+                inside += [low <= error <= high for error in getattr(row, f"{name}_each")]
         return float(np.mean(inside))
 
 
@@ -93,17 +89,10 @@ class Verification:
 
 
 def verify(
-    dim: int = 300,
-    keys: int = 128,
-    samples: int = 20_000,
-    repeats: int = 8,
-    seed: int = 0,
-    *,
-    calm_dim: int = 16,
-    calm_keys: int = 8,
-    calm_samples: int = 32_000,
+    dim: int = 300, keys: int = 128, samples: int = 20_000, repeats: int = 8, seed: int = 0, *,
+    calm_dim: int = 16, calm_keys: int = 8, calm_samples: int = 32_000,
     progress: bool | None = None,
-) -> Verification:
+) -> Verification:  # fmt: skip
     """Measure how samples approach the closed form m⁺, Σ⁺ of one random layer (`draw_layer`).
 
     - `affine`: X ↦ X + WVm + BX on N samples. It tests the arithmetic and the 1/√N law, nothing
@@ -143,24 +132,16 @@ def _sizes(largest: int, decades: float) -> list[int]:
     return [round(largest * 10 ** (-k / 2)) for k in range(round(2 * decades), -1, -1)]
 
 
-Move = Callable[[RandomLayer, np.ndarray], np.ndarray]
-
-
 def _series(
-    title: str,
-    layer: RandomLayer,
-    keys: int,
-    sizes: Sequence[int],
-    repeats: int,
-    seed: int,
-    move: Move,
-    spent: Callable[[float], None],
-) -> ErrorSeries:
+    title: str, layer: RandomLayer, keys: int, sizes: Sequence[int], repeats: int, seed: int,
+    move: Callable[[RandomLayer, np.ndarray], np.ndarray], spent: Callable[[float], None],
+) -> ErrorSeries:  # fmt: skip
     measure = layer.measure
     mean, factor = layer_map(measure.mean, measure.factor, layer.field)
     mean, cov = np.asarray(mean), np.asarray(factor @ factor.T)
     probe = np.asarray(measure.sample(4096, seed=seed + 10**6).points)
     logits = logit_variance(probe, np.asarray(measure.cov), layer.bilinear)
+    median = float(np.median(logits))
     rows = []
     for index, n in enumerate(sizes):
         # Attention costs n²: small samples are repeated often, the largest once.
@@ -172,26 +153,16 @@ def _series(
             each.append(_error(moved, mean, cov))
             if move is _attend:
                 looks.append(_look(layer, points, moved))
-            spent(n * layer.measure.dim / 20 if move is _affine else 1.0 * n**2)
+            spent(n * measure.dim / 20 if move is _affine else 1.0 * n**2)
         means, covs = zip(*each, strict=True)
-        extra = {}
+        extra = ()
         if looks:
             gaps, counts = zip(*looks, strict=True)
-            extra = {
-                "velocity": _rms(gaps),
-                "effective": float(np.mean(counts)),
-                "effective_expected": effective_tokens(float(np.median(logits)), n),
-            }
+            extra = _rms(gaps), float(np.mean(counts)), effective_tokens(median, n)
         expected = sample_error(mean, cov, n)
-        rows.append(Errors(n, _rms(means), _rms(covs), means, covs, expected, **extra))
-    return ErrorSeries(
-        title=title,
-        dim=measure.dim,
-        keys=keys,
-        deviation=math.sqrt(float(np.median(logits))),
-        loudest=float(np.quantile(logits, 0.99)),
-        rows=tuple(rows),
-    )
+        rows.append(Errors(n, _rms(means), _rms(covs), means, covs, expected, *extra))
+    loudest = float(np.quantile(logits, 0.99))
+    return ErrorSeries(title, measure.dim, keys, math.sqrt(median), loudest, tuple(rows))
 
 
 def _affine(layer: RandomLayer, points: np.ndarray) -> np.ndarray:
@@ -219,13 +190,11 @@ def _look(layer: RandomLayer, points: np.ndarray, moved: np.ndarray) -> tuple[fl
 
 
 def _error(points: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> tuple[float, float]:
-    found = points.mean(axis=0)
-    centred = points - found
-    gap = centred.T @ centred / len(points) - cov
-    return (
-        float(np.linalg.norm(found - mean) / np.linalg.norm(mean)),
-        float(np.linalg.norm(gap) / np.linalg.norm(cov)),
-    )
+    """Relative errors of the empirical mean and covariance."""
+    centered = points - points.mean(axis=0)
+    gaps = points.mean(axis=0) - mean, centered.T @ centered / len(points) - cov
+    size = np.linalg.norm
+    return float(size(gaps[0]) / size(mean)), float(size(gaps[1]) / size(cov))
 
 
 def _rms(values: Sequence[float]) -> float:

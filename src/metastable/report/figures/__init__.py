@@ -6,19 +6,8 @@ from metastable.core.figure import Figure
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
-from metastable.report.figures.density import plot_amplitudes, plot_density, plot_maps
-from metastable.report.figures.gaussian import plot_moments
-from metastable.report.figures.run import (
-    plot_angles,
-    plot_clusters,
-    plot_energy,
-    plot_hulls,
-    plot_line,
-    plot_rank,
-    plot_similarity,
-    plot_strip,
-)
-from metastable.report.figures.tracks import follow
+from metastable.report.figures import density, gaussian
+from metastable.report.figures import run as tokens
 
 __all__ = ["figures_of"]
 
@@ -31,31 +20,30 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
     `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`; a Gaussian has
     `moments`. A run of a single frame has no figures.
     """
-    first = run.frames[0]
     if len(run.times) < 2:
         return {}
+    first, energetic = run.frames[0], attention_of(run.field) is not None
     figures: dict[str, Figure] = {}
     if isinstance(first, Gaussian):
-        return {"moments": plot_moments(run)}
+        return {"moments": gaussian.plot_moments(run)}
     if isinstance(first, Density):
-        flat = first.zonal or first.dim == 2
-        figures["density" if flat else "maps"] = plot_density(run) if flat else plot_maps(run)
-        figures["amplitudes"] = plot_amplitudes(run)
-        if attention_of(run.field) is not None:
-            figures["energy"] = plot_energy(run)
-        return figures
+        if first.zonal or first.dim == 2:
+            figures["density"] = density.plot_density(run)
+        else:
+            figures["maps"] = density.plot_maps(run)
+        figures["amplitudes"] = density.plot_amplitudes(run)
+        return figures | ({"energy": tokens.plot_energy(run)} if energetic else {})
     if first.on_sphere and first.dim == 2:
-        figures["angles"] = plot_angles(run)
+        figures["angles"] = tokens.plot_angles(run)
     elif first.on_sphere and first.dim == 3:
-        figures["sphere"] = plot_strip(run)
+        figures["sphere"] = tokens.plot_strip(run)
     elif not first.on_sphere and first.dim > 1:
-        figures["hulls"] = plot_hulls(run)
-    elif not first.on_sphere and follow(run) is not None:
-        figures["line"] = plot_line(run)
-    figures["clusters"] = plot_clusters(run)
-    if first.on_sphere and attention_of(run.field) is not None:
-        figures["energy"] = plot_energy(run)
+        figures["hulls"] = tokens.plot_hulls(run)
+    elif not first.on_sphere and tokens.follow(run) is not None:
+        figures["line"] = tokens.plot_line(run)
+    figures["clusters"] = tokens.plot_clusters(run)
+    if first.on_sphere and energetic:
+        figures["energy"] = tokens.plot_energy(run)
     if first.dim > 1:
-        figures["similarity"] = plot_similarity(run)
-        figures["rank"] = plot_rank(run)
+        figures |= {"similarity": tokens.plot_similarity(run), "rank": tokens.plot_rank(run)}
     return figures

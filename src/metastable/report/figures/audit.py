@@ -22,15 +22,9 @@ GROUPS = {
     "controls": (("control",), -1, "triangle"),
 }
 DASHES = ("solid", "dashed", "dotted", "dashdot")
-SCORES = {
-    "hamming": "share of wrong characters",
-    "squared_error": "mean squared error",
-    "nll": "mean −log p",
-    "min_k": "Min-K%",
-    "min_k_pp": "Min-K%++",
-    "zlib_ratio": "−log p over zlib",
-    "reference_ratio": "−log p over that of a reference",
-}
+SCORES = {"hamming": "share of wrong characters", "squared_error": "mean squared error"}
+SCORES |= {"nll": "mean −log p", "min_k": "Min-K%", "min_k_pp": "Min-K%++"}
+SCORES |= {"zlib_ratio": "−log p over zlib", "reference_ratio": "−log p over that of a reference"}
 
 
 def score_in_words(score: str) -> str:
@@ -39,28 +33,18 @@ def score_in_words(score: str) -> str:
 
 def plot_errors(rows: Rows, score: str) -> Panels:
     """Error against the prompt's length and against the bits it can carry."""
-    kinds = list(
-        dict.fromkeys(row["generator"] for row in rows if row["generator"] != "likelihood")
-    )
+    kinds = list(dict.fromkeys(r["generator"] for r in rows if r["generator"] != "likelihood"))
+    length = Axis("length of the prompt (vectors or tokens)", scale="log2")
     panels = []
-    for place, label, scale in (
-        ("budget", "length of the prompt (vectors or tokens)", "log2"),
-        ("bits", "bits the prompt can carry", "log"),
-    ):
+    for place, x in (("budget", length), ("bits", Axis("bits the prompt can carry", scale="log"))):
         series = []
         for kind, dash in zip(kinds, DASHES * 2, strict=False):
             own = [row for row in rows if row["generator"] == kind]
             series += _means(own, score, place, dash, kind if len(kinds) > 1 else "")
-        y = Axis(score_in_words(score), limits=(-0.03, None))
-        panels.append(Lines(Axis(label, scale=scale), y, series))
-    return Panels(
-        panels,
-        2,
-        shared=True,
-        size=(8.2, 3.6),
-        caption="Error of what M writes, mean over items with 95 % intervals. A long prompt writes "
-        "the text itself, seen or not: only the distance from the controls is evidence.",
-    )
+        panels.append(Lines(x, Axis(score_in_words(score), limits=(-0.03, None)), series))
+    caption = "Error of what M writes, mean over items with 95 % intervals. A long prompt writes "
+    caption += "the text itself, seen or not: only the distance from the controls is evidence."
+    return Panels(panels, 2, shared=True, size=(8.2, 3.6), caption=caption)
 
 
 def _means(rows: Rows, score: str, place: str, dash: str = "", kind: str = "") -> list[Series]:
@@ -81,10 +65,7 @@ def _means(rows: Rows, score: str, place: str, dash: str = "", kind: str = "") -
 
 
 def plot_roc(asked: Sequence[Question], main: Question) -> Lines:
-    """True against false positives on logarithmic axes.
-
-    Curves of `main`, which carries the verdict, of the first question and of the likelihood.
-    """
+    """True against false positives: of `main`, the first question and the likelihood."""
     by_name = {question.name: question for question in asked}
     names = dict.fromkeys([main.name, asked[0].name, "nll"])
     series = []
@@ -102,16 +83,13 @@ def plot_roc(asked: Sequence[Question], main: Question) -> Lines:
     chance = np.geomspace(low, 1, 50)
     series.append(Series("chance", chance, chance, role="theory", dash="solid", width=0.8))
     least = 0.5 / max(len(main.protected), 1)
-    return Lines(
-        Axis("false positive rate (controls)", scale="log", limits=(low, 1.1)),
-        Axis("true positive rate", scale="log", limits=(min(least, low), 1.15)),
-        series,
-        marks={"": 1 / len(main.control)},
-        size=(4.8, 3.8),
-        caption=f"Curves from {len(main.protected)} protected and {len(main.control)} control "
-        "documents. Left of the dotted line, one control, nothing can be seen: the curve's height "
-        "there is the rate without any false positive. Area in brackets.",
-    )
+    x = Axis("false positive rate (controls)", scale="log", limits=(low, 1.1))
+    y = Axis("true positive rate", scale="log", limits=(min(least, low), 1.15))
+    caption = f"Curves from {len(main.protected)} protected and {len(main.control)} control "
+    caption += "documents. Left of the dotted line, one control, nothing can be seen: the curve's "
+    caption += "height there is the rate without any false positive. Area in brackets."
+    marks = {"": 1 / len(main.control)}
+    return Lines(x, y, series, marks=marks, size=(4.8, 3.8), caption=caption)
 
 
 def plot_calibration(null: Mapping[str, Sequence[float]]) -> Lines:
@@ -125,26 +103,20 @@ def plot_calibration(null: Mapping[str, Sequence[float]]) -> Lines:
         share = np.arange(1, len(values) + 1) / len(values)
         x, y = np.concatenate([[0], np.sort(values), [1]]), np.concatenate([[0], share, [1]])
         series.append(Series(f"{name} ({len(values)})", x, y, style="steps", group=group))
-    return Lines(
-        Axis("p-value under the null", limits=(0.0, 1.0)),
-        Axis("share at or below", limits=(0.0, 1.0)),
-        series,
-        size=(4.6, 3.6),
-        caption="Null p-values must be uniform: on the diagonal, inside the band of their color "
-        "(99 %). Above it they are too small.",
-    )
+    x, y = Axis("p-value under the null", limits=(0.0, 1.0)), "share at or below"
+    caption = "Null p-values must be uniform: on the diagonal, inside the band of their color "
+    caption += "(99 %). Above it they are too small."
+    return Lines(x, Axis(y, limits=x.limits), series, size=(4.6, 3.6), caption=caption)
 
 
 def plot_audit_panels(runs: Sequence[Mapping[str, Any]]) -> Panels:
-    """Four panels: the smallest and the largest model, at the highest and the lowest overlap.
-
-    Each run holds `size`, `overlap`, `score` and the rows of one `generator`.
-    """
+    """Errors of the smallest and largest model at the highest and lowest overlap of `runs`."""
     sizes = sorted({run["size"] for run in runs}, key=_order)
     overlaps = sorted({run["overlap"] for run in runs})
     # Without overlap there are no members: the low panel has some, if two overlaps do.
     some = [overlap for overlap in overlaps if overlap > 0]
-    columns, lines = _ends(sizes), _ends(some if len(some) > 1 else overlaps)[::-1]
+    ends = lambda values: list(dict.fromkeys([values[0], values[-1]]))
+    columns, lines = ends(sizes), ends(some if len(some) > 1 else overlaps)[::-1]
     panels = []
     for overlap in lines:
         for size in columns:
@@ -154,22 +126,13 @@ def plot_audit_panels(runs: Sequence[Mapping[str, Any]]) -> Panels:
             tops = [float(np.max(s.y + s.error)) for s in series]
             share = own and all(run["score"] != "squared_error" for run in own)
             limits = (-0.03, max([1.03, *tops]) if share else None)
-            panels.append(
-                Lines(
-                    Axis(f"length of the {generator} prompt", scale="log2"),
-                    Axis(score_in_words(score), limits=limits),
-                    series,
-                    title=f"{size} model, overlap {overlap:g}",
-                )
-            )
-    return Panels(
-        panels,
-        len(columns),
-        shared=True,
-        size=(4.2 * len(columns), 2.9 * len(lines) + 0.4),
-        caption="Reconstruction error by model and overlap, means over items and seeds with 95 % "
-        "intervals. Members are the part of the protected set that M was trained on.",
-    )
+            x = Axis(f"length of the {generator} prompt", scale="log2")
+            y = Axis(score_in_words(score), limits=limits)
+            panels.append(Lines(x, y, series, title=f"{size} model, overlap {overlap:g}"))
+    caption = "Reconstruction error by model and overlap, means over items and seeds with 95 % "
+    caption += "intervals. Members are the part of the protected set that M was trained on."
+    size = (4.2 * len(columns), 2.9 * len(lines) + 0.4)
+    return Panels(panels, len(columns), shared=True, size=size, caption=caption)
 
 
 def plot_overlaps(runs: Sequence[Mapping[str, Any]]) -> Lines:
@@ -191,54 +154,36 @@ def plot_overlaps(runs: Sequence[Mapping[str, Any]]) -> Lines:
 
 def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
     """Targets above what M wrote: protected images that came nearest, then the nearest controls."""
-    sides = [
-        [row for row in ranked if (row["group"] == "control") is held][:most]
-        for held in (False, True)
-    ]
+    control = lambda row: row["group"] == "control"
+    sides = [[row for row in ranked if control(row) is held][:most] for held in (False, True)]
     side = round(len(ranked[0]["target"]) ** 0.5)
     step = side + 2
     columns = max(map(len, sides))
     # One picture of all, clear between them: an axis for each image would take seconds to draw.
     sheet = np.full((4 * step, columns * step), np.nan)
     notes = []
-    for k, (rows, part) in enumerate(
-        (rows, part) for rows in sides for part in ("target", "output")
-    ):
+    strips = [(rows, part) for rows in sides for part in ("target", "output")]
+    for k, (rows, part) in enumerate(strips):
         for j, row in enumerate(rows):
-            image = _gray_values(row[part], side**2, levels).reshape(side, side)
+            # Gray values in [0, 1] of an image written as text, padded with black.
+            text = row[part][: side**2].ljust(side**2, "0")
+            gray = np.array([max(PIXELS.find(c), 0) for c in text]) / (levels - 1)
+            image = np.minimum(gray, 1.0).reshape(side, side)
             sheet[k * step + 1 :, j * step + 1 :][:side, :side] = image
             if part == "output":
                 error = f"{float(row['squared_error']):.3f}"
                 notes.append(((j + 0.5) * step, float((k + 1) * step), error))
-    names, height = ["protected", "M wrote", "control", "M wrote"], 4 * step
+    names = ["protected", "M wrote", "control", "M wrote"]
     places = [(k + 0.5) * step for k in range(4)]
-    return Map(
-        Axis("", ticks="none"),
-        Axis("", places=places, names=names, limits=(float(height), 0.0)),
-        Axis("", limits=(0.0, 1.0)),
-        np.arange(columns * step + 1),
-        np.arange(height + 1),
-        sheet,
-        notes=notes,
-        palette="gray",
-        bar=False,
-        equal=True,
-        size=(0.8 * columns + 1.2, 3.6),
-        caption="Targets above outputs, nearest first: protected images, then controls, with mean "
-        "squared errors.",
-    )
-
-
-def _gray_values(text: str, size: int, levels: int) -> np.ndarray:
-    """Gray values in [0, 1] of an image written as text, padded with black."""
-    values = [max(PIXELS.find(c), 0) for c in text[:size].ljust(size, "0")]
-    return np.minimum(np.array(values) / (levels - 1), 1.0)
+    y = Axis("", places=places, names=names, limits=(float(4 * step), 0.0))
+    axes = Axis("", ticks="none"), y, Axis("", limits=(0.0, 1.0))
+    cells = np.arange(columns * step + 1), np.arange(4 * step + 1), sheet
+    look: dict[str, Any] = {"palette": "gray", "bar": False, "equal": True, "notes": notes}
+    caption = "Targets above outputs, nearest first: protected images, then controls, with mean "
+    caption += "squared errors."
+    return Map(*axes, *cells, size=(0.8 * columns + 1.2, 3.6), caption=caption, **look)
 
 
 def _order(size: str) -> tuple[int, str]:
     known = ("basic", "complex", "large")
     return (known.index(size) if size in known else len(known)), size
-
-
-def _ends(values: Sequence[Any]) -> list[Any]:
-    return list(dict.fromkeys([values[0], values[-1]]))

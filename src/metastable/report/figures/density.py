@@ -18,16 +18,14 @@ FLOOR = 1e-14  # of amplitudes: below it is rounding
 
 
 def plot_density(run: Trajectory, log: bool | None = None) -> Map:
-    """The density against time: over the angle on the circle, over the height around an axis.
-
-    Tokens that took over on the way are dots.
-    """
+    """The density against time: over the angle on the circle or from the axis; tokens are dots."""
     densities = [frame for frame in run.frames if isinstance(frame, Density)]
     times = np.asarray(run.times[: len(densities)])
     first = densities[0]
     if first.zonal:
         places = np.linspace(0, np.pi, 257)
-        values = [_zonal(frame, np.cos(places)) for frame in densities]
+        waves = lambda frame: polynomials(np.cos(places), frame.dim, frame.degree)
+        values = [np.asarray(frame.coefficients) @ waves(frame) for frame in densities]
         label = "angle from the axis"
     else:
         size = max(512, *(2 * frame.degree + 2 for frame in densities))
@@ -42,17 +40,11 @@ def plot_density(run: Trajectory, log: bool | None = None) -> Map:
     if len(densities) < len(run.frames):
         caption += f"; from t = {times[-1]:.4g} on {run.frames[-1].count} tokens (dots)"
     table = np.array(values)
-    return Map(
-        time_axis(run.times, run.clock, log),
-        Axis(label, unit="rad", ticks="pi", limits=(float(places[0]), float(places[-1]))),
-        _value(table),
-        times,
-        places,
-        np.maximum(table.T, LOWEST),
-        lines=_dots(run, first),
-        shading="smooth",
-        caption=f"{caption}. Time in the {run.clock} clock.",
-    )
+    angle = Axis(label, unit="rad", ticks="pi", limits=(float(places[0]), float(places[-1])))
+    axes = time_axis(run.times, run.clock, log), angle, _value(table)
+    cells = times, places, np.maximum(table.T, LOWEST)
+    caption += f". Time in the {run.clock} clock."
+    return Map(*axes, *cells, _dots(run, first), shading="smooth", caption=caption)
 
 
 def plot_maps(run: Trajectory, count: int = 6) -> Strip:
@@ -77,16 +69,13 @@ def plot_maps(run: Trajectory, count: int = 6) -> Strip:
             dots = [Series("", angle, x[:, 2], style="points")]
         else:
             values = np.maximum(np.asarray(frame.at(points)).reshape(z.shape), LOWEST)
+        cells = np.degrees(longitude), height, values, dots
         title = f"t = {run.times[k]:.3g}"
-        maps.append(
-            Map(x_axis, y_axis, value, np.degrees(longitude), height, values, dots,
-                shading="smooth", title=title)
-        )  # fmt: skip
+        maps.append(Map(x_axis, y_axis, value, *cells, shading="smooth", title=title))
     tokens = " Dots are tokens." if any(isinstance(f, Points) for f in run.frames) else ""
     caption = f"Density relative to uniform on S² at {len(chosen)} times of the {run.clock} clock; "
     caption += f"equal areas of the map are equal areas of the sphere.{tokens}"
-    rows = -(-len(chosen) // 3)
-    return Strip(maps, caption=caption, size=(7.0, 2.3 * rows))
+    return Strip(maps, caption=caption, size=(7.0, 2.3 * -(-len(chosen) // 3)))
 
 
 def plot_amplitudes(run: Trajectory, log: bool | None = None) -> Lines:
@@ -114,24 +103,15 @@ def plot_amplitudes(run: Trajectory, log: bool | None = None) -> Lines:
     least = table[0][table[0] > FLOOR]
     low = max(FLOOR, 0.03 * (float(least.min()) if least.size else 1e-9))
     counted = "|μ̂_k|" if first.dim == 2 and not first.zonal else "√(Σ_m|μ̂_{ℓm}|²/N_ℓ)"
-    return Lines(
-        time_axis(times, run.clock, log),
-        Axis("amplitude of the degree", scale="log", limits=(low, 1.5)),
-        series,
-        names="degree",
-        caption=f"Amplitudes {counted} of the largest harmonics (1 for a single point), and their "
-        f"growth in linear theory (dashed). Time in the {run.clock} clock.",
-    )
+    y = Axis("amplitude of the degree", scale="log", limits=(low, 1.5))
+    caption = f"Amplitudes {counted} of the largest harmonics (1 for a single point), and their "
+    caption += f"growth in linear theory (dashed). Time in the {run.clock} clock."
+    return Lines(time_axis(times, run.clock, log), y, series, names="degree", caption=caption)
 
 
 def _value(values: np.ndarray) -> Axis:
     high = float(np.clip(np.nanmax(values), 3.0, HIGHEST))
     return Axis("density / uniform", scale="log", limits=(LOWEST, high))
-
-
-def _zonal(frame: Density, heights: np.ndarray) -> np.ndarray:
-    c = np.asarray(frame.coefficients)
-    return c @ polynomials(heights, frame.dim, frame.degree)
 
 
 def _dots(run: Trajectory, first: Density) -> list[Series]:
@@ -147,6 +127,5 @@ def _dots(run: Trajectory, first: Density) -> list[Series]:
             y.append(place)
     if not x:
         return []
-    places = np.concatenate(y)
-    sizes = np.full(len(places), 1.5)
-    return [Series("", np.concatenate(x), places, style="points", sizes=sizes)]
+    x, y = np.concatenate(x), np.concatenate(y)
+    return [Series("", x, y, style="points", sizes=np.full(len(y), 1.5))]

@@ -13,40 +13,24 @@ from metastable.flows import Trajectory
 from metastable.observe.attention import attention
 from metastable.observe.clusters import clusters
 from metastable.observe.geometry import hull_edges
-from metastable.report.figures.run import (
-    check_on_sphere,
-    clock_sentence,
-    cluster_of_each,
-    snapshot,
-    view_of,
-)
-
-Planes = tuple[Any, Any]  # a functional φ and levels c of {z: φ(z) = c}
+from metastable.report.figures import run as tokens
 
 
 def film_on_sphere(run: Trajectory, seconds: float = 6.0, frames: int = 90) -> Film:
-    """A run on the circle or S² as a film.
-
-    At most `frames` of the run's frames, evenly chosen, so the speed is that of the run's own
-    frame times.
-    """
-    check_on_sphere(run)
+    """A run on the circle or S² as a film of at most `frames` of its frames, evenly chosen."""
+    tokens.check_on_sphere(run)
     checks.positive("seconds", seconds)
-    groups, _ = cluster_of_each(run)
-    view = view_of(run.frames[-1])
+    groups, view = tokens.cluster_of_each(run)[0], tokens.view_of(run.frames[-1])
     chosen = _evenly(run, frames)
-    shown = [snapshot(run.frames[k], groups, view, title=_title(run, k)) for k in chosen]
-    return Film(shown, seconds, caption=f"{run.frames[0].count} tokens. {clock_sentence(run)}")
+    shown = [tokens.snapshot(run.frames[k], groups, view, _title(run, k)) for k in chosen]
+    caption = f"{run.frames[0].count} tokens. {tokens.clock_sentence(run)}"
+    return Film(shown, seconds, caption=caption)
 
 
 def film_in_space(
-    run: Trajectory,
-    seconds: float = 6.0,
-    frames: int = 90,
-    *,
-    planes: Planes | None = None,
-    matrix: bool = False,
-) -> Film:
+    run: Trajectory, seconds: float = 6.0, frames: int = 90, *,
+    planes: tuple[Any, Any] | None = None, matrix: bool = False,
+) -> Film:  # fmt: skip
     """Tokens in R, R² or R³ with their convex hull, as a film.
 
     Tokens have the color of the place (or plane) where they end; R³ is seen from a side that
@@ -71,21 +55,13 @@ def film_in_space(
         labels = np.abs(values[:, None] - np.asarray(planes[1])).argmin(axis=1) + 2
     order = np.argsort(np.asarray(last.points)[:, 0])
     names = {1: ("$z$", ""), 2: ("$z_1$", "$z_2$"), 3: ("", "")}[first.dim]
+    same: dict[str, Any] = {"x": Axis(names[0]), "y": Axis(names[1]), "planes": planes}
+    same |= {"space": "plane" if first.dim < 3 else "space", "groups": labels, "reach": reach}
     shown: list[Figure] = []
     for index, share in zip(chosen, np.linspace(0, 1, len(chosen)), strict=True):
         points = np.asarray(run.frames[index].points)
-        cloud = Cloud(
-            points,
-            "plane" if first.dim < 3 else "space",
-            groups=labels,
-            segments=hull_edges(points),
-            planes=planes,
-            view=_view_from(0.5 + share) if first.dim == 3 else None,
-            reach=reach,
-            x=Axis(names[0]),
-            y=Axis(names[1]),
-            title=_title(run, index),
-        )
+        view, title = _view_from(0.5 + share) if first.dim == 3 else None, _title(run, index)
+        cloud = Cloud(points, segments=hull_edges(points), view=view, title=title, **same)
         shown.append(cloud if not matrix else Panels([cloud, _matrix(run, index, order)], 2))
     size = (4.0 + 3.6 * matrix, 4.3 if first.dim > 1 else 3.0)
     return Film(shown, seconds, caption=f"{first.count} tokens in R^{first.dim}.", size=size)
@@ -101,20 +77,13 @@ def _view_from(turn: float, tilt: float = 0.45) -> np.ndarray:
 def _matrix(run: Trajectory, index: int, order: np.ndarray) -> Map:
     field: Any = run.field
     head = field.attention
-    tokens = field.tokens(run.frames[index], run.times[index])
-    weights = np.asarray(attention(tokens, head.beta, head.query, head.key))
+    states = field.tokens(run.frames[index], run.times[index])
+    weights = np.asarray(attention(states, head.beta, head.query, head.key))[np.ix_(order, order)]
     edges = np.arange(len(order) + 1) - 0.5
-    return Map(
-        Axis("token j", ticks="integer"),
-        Axis("token i", ticks="integer", limits=(float(edges[-1]), float(edges[0]))),
-        Axis("", limits=(0.0, 1.0)),
-        edges,
-        edges,
-        weights[np.ix_(order, order)],
-        title="attention $P_{ij}(t)$",
-        bar=False,
-        equal=True,
-    )
+    y = Axis("token i", ticks="integer", limits=(float(edges[-1]), float(edges[0])))
+    axes = Axis("token j", ticks="integer"), y, Axis("", limits=(0.0, 1.0))
+    title = "attention $P_{ij}(t)$"
+    return Map(*axes, edges, edges, weights, title=title, bar=False, equal=True)
 
 
 def _evenly(run: Trajectory, frames: int) -> np.ndarray:

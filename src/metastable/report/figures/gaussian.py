@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from metastable.measures import Gaussian
 from metastable.theory.fits import MatrixFit
 from metastable.theory.matrices import Law
 
-BLUE, ORANGE, GREEN, RED = 0, 1, 2, 5  # numbers of colors
+BLUE, GREEN, RED = 0, 2, 5  # numbers of colors
+ERROR = Axis("relative error", scale="log")
 
 
 def plot_moments(run: Trajectory) -> Lines:
@@ -24,20 +26,13 @@ def plot_moments(run: Trajectory) -> Lines:
     values = np.array([frame.eigenvalues for frame in frames])
     shown = np.unique(np.linspace(0, values.shape[1] - 1, 16).astype(int))
     sizes = np.array([np.linalg.norm(frame.mean) for frame in frames])
-    series = [
-        Series(
-            "" if k else "eigenvalues of the covariance", times, _above_zero(values[:, at]), group=0
-        )
-        for k, at in enumerate(shown)
-    ]
-    series.append(Series(r"$\|m\|$", times, _above_zero(sizes), group=5))
-    return Lines(
-        time_axis(times, run.clock),
-        Axis("size", scale="log"),
-        series,
-        caption=f"A Gaussian under attention ({run.clock} clock): eigenvalues of its covariance, "
-        "and the size of its mean.",
-    )
+    positive = lambda y: np.where(y > 0, y, np.nan)  # zeros are left out of a logarithmic axis
+    series = [Series("", times, positive(values[:, k]), group=0) for k in shown]
+    series[0] = replace(series[0], label="eigenvalues of the covariance")
+    series.append(Series(r"$\|m\|$", times, positive(sizes), group=5))
+    caption = f"A Gaussian under attention ({run.clock} clock): eigenvalues of its covariance, "
+    caption += "and the size of its mean."
+    return Lines(time_axis(times, run.clock), Axis("size", scale="log"), series, caption=caption)
 
 
 def plot_sample_errors(result: Verification) -> Panels:
@@ -55,42 +50,29 @@ def plot_sample_errors(result: Verification) -> Panels:
             Series(r"theory, $\propto N^{-1/2}$", n, law, group=BLUE),
             Series("samples", places, np.concatenate(each), style="points", group=RED),
         ]
-        axes = Axis("samples N", scale="log"), Axis("relative error", scale="log")
-        panels.append(Lines(*axes, series, title=title))
-    return Panels(
-        panels,
-        2,
-        shared=True,
-        size=(7.2, 3.2),
-        caption="Errors of the empirical mean and covariance of N samples moved by the affine map "
-        f"of the layer (d = {result.affine.dim}, d_k = {result.affine.keys}), and the law of these "
-        "errors.",
-    )
+        panels.append(Lines(Axis("samples N", scale="log"), ERROR, series, title=title))
+    caption = "Errors of the empirical mean and covariance of N samples moved by the affine map of "
+    caption += f"the layer (d = {result.affine.dim}, d_k = {result.affine.keys}), and the law of "
+    caption += "these errors."
+    return Panels(panels, 2, shared=True, size=(7.2, 3.2), caption=caption)
 
 
 def plot_attention_errors(result: Verification) -> Panels:
     """Errors of genuine softmax attention on N tokens, calm and as drawn."""
-    names = {"mean": "mean", "cov": "covariance", "velocity": "velocity"}
     panels = []
     for errors in (result.calm, result.loud):
         n = np.array([row.samples for row in errors.rows])
-        series = [
-            Series(label, n, [getattr(row, name) for row in errors.rows], style="both")
-            for name, label in names.items()
-        ]
+        series = []
+        for name, label in (("mean", "mean"), ("cov", "covariance"), ("velocity", "velocity")):
+            values = [getattr(row, name) for row in errors.rows]
+            series.append(Series(label, n, values, style="both"))
         law = errors.rows[0].cov * (n / n[0]) ** -0.5
         series.append(Series(r"$N^{-1/2}$", n, law, role="theory", group=-1))
-        axes = Axis("tokens N", scale="log"), Axis("relative error", scale="log")
         title = f"d = {errors.dim}, logits ± {errors.deviation:.2g}"
-        panels.append(Lines(*axes, series, title=title))
-    return Panels(
-        panels,
-        2,
-        shared=True,
-        size=(7.2, 3.2),
-        caption="Attention among N tokens against the closed form of the layer. Left: logits "
-        "scaled until 99 % of the tokens see a logit variance below 1. Right: the layer as drawn.",
-    )
+        panels.append(Lines(Axis("tokens N", scale="log"), ERROR, series, title=title))
+    caption = "Attention among N tokens against the closed form of the layer. Left: logits scaled "
+    caption += "until 99 % of the tokens see a logit variance below 1. Right: the layer as drawn."
+    return Panels(panels, 2, shared=True, size=(7.2, 3.2), caption=caption)
 
 
 def plot_effective_tokens(result: Verification) -> Lines:
@@ -103,13 +85,10 @@ def plot_effective_tokens(result: Verification) -> Lines:
         expected = [row.effective_expected for row in errors.rows]
         series.append(Series(label, n, effective, style="points", group=group))
         series.append(Series("", n, expected, role="theory", dash="solid", group=group))
-    return Lines(
-        Axis("tokens N", scale="log"),
-        Axis(r"$1/\Sigma_j p_{ij}^2$", scale="log"),
-        series,
-        caption="Effective number of tokens behind one attention average (median over tokens; "
-        "lines: random energy model). Where it does not grow with N, no N reaches the closed form.",
-    )
+    axes = Axis("tokens N", scale="log"), Axis(r"$1/\Sigma_j p_{ij}^2$", scale="log")
+    caption = "Effective number of tokens behind one attention average (median over tokens; lines: "
+    caption += "random energy model). Where it does not grow with N, no N reaches the closed form."
+    return Lines(*axes, series, caption=caption)
 
 
 def plot_iteration(result: Iteration) -> Panels:
@@ -130,15 +109,12 @@ def plot_iteration(result: Iteration) -> Panels:
         series += _extremes(track, group, dash)
     title = "largest and smallest eigenvalue"
     panels.append(Lines(Axis("layer"), Axis("", scale="log"), series, title=title))
-    cut = f" It has negative eigenvalues from layer {result.published.negative_at} on."
-    return Panels(
-        panels,
-        len(panels),
-        size=(3.2 * len(panels), 3.0),
-        caption=f"{setting.name}: d = {setting.dim}, d_k = {setting.keys}, step {setting.step:g}; "
-        f"{setting.description}. Left: as published ({result.published.title})."
-        f"{cut if result.published.negative_at else ''} Middle: the exact layer.",
-    )
+    caption = f"{setting.name}: d = {setting.dim}, d_k = {setting.keys}, step {setting.step:g}; "
+    caption += f"{setting.description}. Left: as published ({result.published.title})."
+    if result.published.negative_at:
+        caption += f" It has negative eigenvalues from layer {result.published.negative_at} on."
+    caption += " Middle: the exact layer."
+    return Panels(panels, len(panels), size=(3.2 * len(panels), 3.0), caption=caption)
 
 
 def _extremes(track: Track, group: int, dash: str) -> list[Series]:
@@ -165,23 +141,13 @@ def plot_spectra(spectra: Sequence[Spectrum]) -> Panels:
         title = f"{spectrum.name}, n = {spectrum.sizes[-1]}"
         if spectrum.outliers.size:
             title += f"\n(outlier at {spectrum.outliers[-1]:.4g} not shown)"
-        panels.append(
-            _spectrum(
-                spectrum.values[~np.isin(spectrum.values, spectrum.outliers)],
-                spectrum.description.split(",")[0].removesuffix("s"),
-                laws=[_law(spectrum.law)],
-                title=title,
-                note=f"{spectrum.distances[-1]:.4f}",
-                y=Axis("" if k % columns else "density"),
-            )
-        )
-    return Panels(
-        panels,
-        columns,
-        size=(3.2 * columns, 2.6 * rows),
-        caption="Spectra of random matrices, their limit laws (lines), and the Kolmogorov "
-        "distances.",
-    )
+        values = spectrum.values[~np.isin(spectrum.values, spectrum.outliers)]
+        label = spectrum.description.split(",")[0].removesuffix("s")
+        note, y = f"{spectrum.distances[-1]:.4f}", Axis("" if k % columns else "density")
+        rest = {"laws": [_law(spectrum.law)], "title": title, "note": note, "y": y}
+        panels.append(_spectrum(values, label, **rest))
+    caption = "Spectra of random matrices, their limit laws (lines), and the Kolmogorov distances."
+    return Panels(panels, columns, size=(3.2 * columns, 2.6 * rows), caption=caption)
 
 
 def plot_distances(spectra: Sequence[Spectrum]) -> Lines:
@@ -190,34 +156,25 @@ def plot_distances(spectra: Sequence[Spectrum]) -> Lines:
     same: dict[tuple, list[Spectrum]] = {}
     for spectrum in spectra:
         same.setdefault(tuple(np.round(spectrum.distances, 9)), []).append(spectrum)
-    series = [
-        Series(",\n".join(s.name for s in group), group[0].sizes, group[0].distances, style="both")
-        for group in same.values()
-    ]
+    series = []
+    for group in same.values():
+        label = ",\n".join(spectrum.name for spectrum in group)
+        series.append(Series(label, group[0].sizes, group[0].distances, style="both"))
     n = np.array(spectra[0].sizes, float)
     series.append(Series("2.5/n", n, 2.5 / n, role="theory"))
-    return Lines(
-        Axis("size n", scale="log", places=n.tolist()),
-        Axis("Kolmogorov distance", scale="log"),
-        series,
-        size=(5.4, 3.4),
-        caption="Distance of each spectrum from its limit law, one matrix per size.",
-    )
+    axes = Axis("size n", scale="log", places=n.tolist()), Axis("Kolmogorov distance", scale="log")
+    caption = "Distance of each spectrum from its limit law, one matrix per size."
+    return Lines(*axes, series, size=(5.4, 3.4), caption=caption)
 
 
 def plot_fit(fit: MatrixFit, name: str) -> Histogram:
     """The spectrum of a given matrix, the law of its entries' variance and the fitted one."""
-    squared = "squared singular value / longer side"
-    laws = [
-        _law(fit.expected, "variance of the entries", group=-1, dash="dashed"),
-        _law(fit.fitted, f"fitted, distance {fit.fitted_distance:.3f}"),
-    ]
-    return _spectrum(
-        fit.values[~np.isin(fit.values, fit.outliers)],
-        "eigenvalue" if fit.values[0] < 0 else squared,
-        laws=laws,
-        caption=f"{name}: spectrum and law; {fit.outliers.size} outliers are not shown.",
-    )
+    values = fit.values[~np.isin(fit.values, fit.outliers)]
+    label = "eigenvalue" if fit.values[0] < 0 else "squared singular value / longer side"
+    expected = _law(fit.expected, "variance of the entries", group=-1, dash="dashed")
+    laws = [expected, _law(fit.fitted, f"fitted, distance {fit.fitted_distance:.3f}")]
+    caption = f"{name}: spectrum and law; {fit.outliers.size} outliers are not shown."
+    return _spectrum(values, label, laws=laws, caption=caption)
 
 
 def _spectrum(values: np.ndarray, label: str, **rest: Any) -> Histogram:
@@ -234,8 +191,3 @@ def _law(law: Law, label: str = "", group: int = RED, dash: str = "solid") -> Se
     s = 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 801)[1:-1])
     x = low + (high - low) * s
     return Series(label, x, law.density(x), role="theory", group=group, dash=dash)
-
-
-def _above_zero(series: np.ndarray) -> np.ndarray:
-    """A series for a logarithmic axis: zeros are left out."""
-    return np.where(series > 0, series, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 from metastable.core.figure import Axis, Histogram, Lines, Map, Panels, Series, Strip
 from metastable.flows import Trajectory
 from metastable.observe.similarity import pairwise_similarity
+from metastable.report.figures.run import SHARE_OF_PAIRS, borders
 
 if TYPE_CHECKING:
     from metastable.models.inspection import Inspection
@@ -43,24 +44,18 @@ def plot_cosine_histograms(run: Trajectory, control: Trajectory | None, count: i
             if name == "trained" or column == 0:
                 top = max(top, 1.25 * heights.max())
             note = f"mean {values.mean():.2f}\n≥ 0.99: {np.mean(values >= 0.99):.1%}"
-            label = f"density, {name}" if column == 0 else ""
-            title = f"layer {states.times[k]:g}"
-            parts.append(((edges, heights), label, title, note, ARMS[name]))
-    x = Axis(COSINE, limits=(float(lowest), 1.05))
-    panels = [
-        Histogram({"": bins}, x, Axis(label, limits=(0.0, float(top))), note=note, group=group,
-                  title=title)
-        for bins, label, title, note, group in parts
-    ]  # fmt: skip
+            look: dict[str, Any] = {"title": f"layer {states.times[k]:g}", "note": note}
+            look["group"] = ARMS[name]
+            parts.append(((edges, heights), f"density, {name}" if column == 0 else "", look))
+    x, limits = Axis(COSINE, limits=(float(lowest), 1.05)), (0.0, float(top))
+    bars = lambda bins, y, look: Histogram({"": bins}, x, Axis(y, limits=limits), **look)
+    panels = [bars(*part) for part in parts]
     caption = "Cosines of all pairs of different tokens through the layers, Freedman–Diaconis bins"
     if control is not None:
         caption += "; above the trained model, below the same shape without training"
-    return Panels(
-        panels,
-        len(chosen),
-        size=(1.75 * len(chosen), 2.0 * len(rows)),
-        caption=f"{caption}. The diagonal i = j is left out; bars that leave the frame are cut.",
-    )
+    caption += ". The diagonal i = j is left out; bars that leave the frame are cut."
+    size = (1.75 * len(chosen), 2.0 * len(rows))
+    return Panels(panels, len(chosen), size=size, caption=caption)
 
 
 def plot_cosines(result: Inspection) -> Strip:
@@ -72,30 +67,16 @@ def plot_cosines(result: Inspection) -> Strip:
     for name, table, clock in sides:
         times = table.times
         label = rf"$\gamma_\beta$, $\beta$ = {clock.beta:g}, {clock.rate:.2g} per layer"
-        maps.append(
-            Map(
-                depth_axis(times),
-                Axis("" if maps else COSINE, limits=(-0.6, 1.02)),
-                Axis("share of pairs", scale="log", limits=(1e-4, 1.0)),
-                np.concatenate([times[:1], (times[1:] + times[:-1]) / 2, times[-1:]]),
-                np.linspace(-1, 1, table.histogram.shape[1] + 1),
-                np.where(table.histogram > 0, table.histogram, np.nan).T,
-                [
-                    Series("mean", times, table.mean_cosine),
-                    Series(label, times, clock.cosines, role="theory", dash="dashed"),
-                ],
-                palette="density",
-                title=name,
-            )
-        )
-    return Strip(
-        maps,
-        columns=len(maps),
-        size=(4.4 * len(maps), 3.3),
-        caption="Cosines of all pairs on fixed bins through depth, their mean, and the common "
-        "cosine of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA "
-        "units a layer).",
-    )
+        axes = depth_axis(times), Axis("" if maps else COSINE, limits=(-0.6, 1.02)), SHARE_OF_PAIRS
+        edges = borders(times), np.linspace(-1, 1, table.histogram.shape[1] + 1)
+        shares = np.where(table.histogram > 0, table.histogram, np.nan).T
+        lines = [Series("mean", times, table.mean_cosine)]
+        lines.append(Series(label, times, clock.cosines, role="theory", dash="dashed"))
+        maps.append(Map(*axes, *edges, shares, lines, palette="density", title=name))
+    caption = "Cosines of all pairs on fixed bins through depth, their mean, and the common cosine "
+    caption += "of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA "
+    caption += "units a layer)."
+    return Strip(maps, columns=len(maps), size=(4.4 * len(maps), 3.3), caption=caption)
 
 
 def plot_cluster_counts(result: Inspection) -> Panels:
@@ -109,52 +90,36 @@ def plot_cluster_counts(result: Inspection) -> Panels:
     if result.control_table is not None:
         control = result.control_table
         counts.append(Series("untrained", control.times, control.clusters, role="control"))
-    changes = [
-        Series("merged", table.times, np.cumsum(table.merges)),
-        Series("split", table.times, np.cumsum(table.splits)),
-    ]
-    limits = (0.0, 1.08 * float(table.clusters.max()))
-    right = Axis("clusters, summed over layers")
-    return Panels(
-        [
-            _over_depth(result, Axis("clusters", limits=limits), counts),
-            _over_depth(result, right, changes),
-        ],
-        2,
-        size=(8.6, 3.1),
-        caption="Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram "
-        "matrix thresholded there, maxima of the kernel density at β = 50. Right: clusters (cosine "
-        "> 0.99) that became part of another, and parts that left one, since the start."
-        + _mark(result),
-    )
+    steps = {"merged": table.merges, "split": table.splits}
+    changes = [Series(name, table.times, np.cumsum(count)) for name, count in steps.items()]
+    y = Axis("clusters", limits=(0.0, 1.08 * float(table.clusters.max())))
+    right = _over_depth(result, Axis("clusters, summed over layers"), changes)
+    caption = "Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram matrix "
+    caption += "thresholded there, maxima of the kernel density at β = 50. Right: clusters (cosine "
+    caption += "> 0.99) that became part of another, and parts that left one, since the start."
+    panels = [_over_depth(result, y, counts), right]
+    return Panels(panels, 2, size=(8.6, 3.1), caption=caption + _mark(result))
 
 
 def plot_ranks(result: Inspection) -> Panels:
     """Effective rank with and without the first token, its length, and two measures of collapse."""
     table, first = result.table, result.first
     states = np.arange(len(first.ratios)).astype(float)
-    ranks = [
-        Series("all tokens", states, first.ranks, group=5),
-        Series("without the first", states, first.ranks_without, group=0),
-    ]
+    ranks = [Series("all tokens", states, first.ranks, group=5)]
+    ranks.append(Series("without the first", states, first.ranks_without, group=0))
     length = [Series("", states, first.ratios, group=5)]
-    rest = [
-        Series("from consensus", table.times, table.residual, group=2),
-        Series("top 3 coordinates", table.times, table.top_share, group=3),
-    ]
+    rest = [Series("from consensus", table.times, table.residual, group=2)]
+    rest.append(Series("top 3 coordinates", table.times, table.top_share, group=3))
     x, longer = depth_axis(states), Axis("length of the first token\nover the median", scale="log")
-    return Panels(
-        [
-            Lines(x, Axis("effective rank, lengths kept", limits=(0.0, None)), ranks),
-            Lines(x, longer, length, levels={"": first.threshold}),
-            _over_depth(result, Axis("share", limits=(0.0, 1.02)), rest),
-        ],
-        3,
-        size=(10.5, 3.0),
-        caption="Effective rank of the raw states and the length of the first token (dotted: where "
-        "it counts as standing out), at trained depth; distance from consensus ‖X − 1x̄ᵀ‖/‖X‖, "
-        "and the share of the mean cosine that three coordinates carry.",
-    )
+    panels = [
+        Lines(x, Axis("effective rank, lengths kept", limits=(0.0, None)), ranks),
+        Lines(x, longer, length, levels={"": first.threshold}),
+        _over_depth(result, Axis("share", limits=(0.0, 1.02)), rest),
+    ]
+    caption = "Effective rank of the raw states and the length of the first token (dotted: where "
+    caption += "it counts as standing out), at trained depth; distance from consensus ‖X − "
+    caption += "1x̄ᵀ‖/‖X‖, and the share of the mean cosine that three coordinates carry."
+    return Panels(panels, 3, size=(10.5, 3.0), caption=caption)
 
 
 def plot_energies(result: Inspection) -> Panels:
@@ -175,13 +140,9 @@ def plot_energies(result: Inspection) -> Panels:
             series.append(Series("", *fell, style="points", marker="triangle", group=5))
         y = Axis(r"$2\beta e^{-\beta} E_\beta$")
         panels.append(_over_depth(result, y, series, title=rf"$\beta$ = {beta:g}"))
-    return Panels(
-        panels,
-        len(panels),
-        size=(4.3 * len(panels), 3.0),
-        caption="Energy of the directions, 1 for a single cluster. Attention with V = I never lets "
-        "it fall; triangles mark layers after which it is lower than before." + _mark(result),
-    )
+    caption = "Energy of the directions, 1 for a single cluster. Attention with V = I never lets "
+    caption += f"it fall; triangles mark layers after which it is lower than before.{_mark(result)}"
+    return Panels(panels, len(panels), size=(4.3 * len(panels), 3.0), caption=caption)
 
 
 def plot_alignment(result: Inspection) -> Panels:
@@ -198,23 +159,15 @@ def plot_alignment(result: Inspection) -> Panels:
         at = other.times[other.chosen]
         dimensions.append(Series("untrained", at, other.dimension, role="control"))
     right = _over_depth(result, Axis("intrinsic dimension", limits=(0.0, None)), dimensions)
-    return Panels(
-        [left, right],
-        2,
-        size=(8.0, 3.2),
-        caption="Linear CKA between states, 1 where they agree up to rotation and scale; intrinsic "
-        "dimension by nearest neighbors, coincident tokens counted once." + _mark(result),
-    )
+    caption = "Linear CKA between states, 1 where they agree up to rotation and scale; intrinsic "
+    caption += f"dimension by nearest neighbors, coincident tokens counted once.{_mark(result)}"
+    return Panels([left, right], 2, size=(8.0, 3.2), caption=caption)
 
 
 def plot_study(study: Study) -> Panels:
     """Means over prompts with bands of one standard deviation, for the model and its controls."""
-    names = {
-        "mean_cosine": "mean cosine",
-        "mass_099": "pairs ≥ 0.99",
-        "cluster_share": "clusters / tokens",
-        "effective_rank": "effective rank",
-    }
+    names = {"mean_cosine": "mean cosine", "mass_099": "pairs ≥ 0.99"}
+    names |= {"cluster_share": "clusters / tokens", "effective_rank": "effective rank"}
     panels = []
     for name, label in names.items():
         series = []
@@ -223,13 +176,9 @@ def plot_study(study: Study) -> Panels:
             band = np.array([spread.mean - spread.deviation, spread.mean + spread.deviation])
             series.append(Series(arm, study.times, spread.mean, band=band, group=ARMS[arm]))
         panels.append(Lines(depth_axis(study.times), Axis(label), series, legend=not panels))
-    return Panels(
-        panels,
-        2,
-        size=(8.6, 5.6),
-        caption=f"{study.prompts} prompts: mean and one standard deviation, for the model, the "
-        "same shape without training, and the model on shuffled tokens.",
-    )
+    caption = f"{study.prompts} prompts: mean and one standard deviation, for the model, the same "
+    caption += "shape without training, and the model on shuffled tokens."
+    return Panels(panels, 2, size=(8.6, 5.6), caption=caption)
 
 
 def _over_depth(result: Inspection, y: Axis, series: list[Series], **rest: Any) -> Lines:
@@ -263,6 +212,5 @@ def _freedman_diaconis(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _mark(result: Inspection) -> str:
     trained = result.run.statistics["layers"]
-    if result.run.times[-1] <= trained:
-        return ""
-    return f" Dotted: the trained depth, {trained} layers."
+    past = result.run.times[-1] > trained
+    return f" Dotted: the trained depth, {trained} layers." if past else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.figure import Axis, Cloud, Figure, Film, Lines, Map, Panels, Series, Strip
+from metastable.core.figure import Axis, Cloud, Film, Lines, Map, Panels, Series, Strip
 from metastable.flows import flow
 from metastable.learn.control.steering import Steered
 from metastable.learn.curves import Chart, Curves, Frames
@@ -39,36 +39,11 @@ def plot_curves(curves: Curves) -> Panels:
     lowest = min([s.y.min() for s in series[1] if s.y.size], default=1.0)
     floor = highest * 10.0**-DECADES
     limits = (floor, None) if lowest < floor else (None, None)
-    powers = curves.powers or "tokens" in curves.x
-    axis = Axis(curves.x, scale="log2" if powers else "linear")
-    shared: dict[str, Any] = {"levels": levels}
-    left = Lines(Axis(curves.x), Axis(curves.y), series[0], legend=not many, **shared)
-    up = Axis("", scale="log", limits=limits)
-    right = Lines(axis, up, series[1], legend=many, **shared)
+    left = Lines(Axis(curves.x), Axis(curves.y), series[0], levels=levels, legend=not many)
+    x = Axis(curves.x, scale="log2" if curves.powers or "tokens" in curves.x else "linear")
+    y = Axis("", scale="log", limits=limits)
+    right = Lines(x, y, series[1], levels=levels, legend=many)
     return Panels([left, right], 2, caption=curves.caption, size=(8.2, 3.1))
-
-
-def plot_panels(panels: Mapping[str, Curves], columns: int) -> Panels:
-    """Curves with the same lines side by side, title → curves, on logarithmic scales."""
-    shown: list[Figure] = []
-    ends = []
-    for curves in panels.values():
-        series = []
-        for name, (x, y) in curves.lines.items():
-            half = curves.bars.get(name)
-            # A bar down to zero has no end on this scale.
-            half = None if half is None else np.minimum(half, 0.9 * np.asarray(y))
-            series.append(Series(name, x, y, half, style="both"))
-            ends += [np.asarray(y) - (0 if half is None else half), np.asarray(y)]
-        shown.append(Lines(Axis(curves.x, scale="log2"), Axis(curves.y), series))
-    values = np.concatenate(ends)
-    limits = 0.8 * float(values[values > 0].min()), 1.25 * float(values.max())
-    panel = lambda figure, title: Lines(
-        figure.x, Axis(figure.y.label, scale="log", limits=limits), figure.series, title=title
-    )
-    made = [panel(figure, title) for figure, title in zip(shown, panels, strict=True)]
-    rows = -(-len(made) // columns)
-    return Panels(made, columns, shared=True, size=(2.3 * columns, 2.3 * rows + 0.4))
 
 
 def plot_chart(chart: Chart) -> Map:
@@ -82,8 +57,7 @@ def plot_chart(chart: Chart) -> Map:
 def plot_frames(frames: Frames, count: int = 5) -> Strip:
     """A strip of at most `count` frames, evenly chosen, each point in the color of its class."""
     chosen = np.unique(np.linspace(0, len(frames.times) - 1, count).round().astype(int))
-    shown = [_cloud(frames, int(k)) for k in chosen]
-    size = (2.1 * len(chosen), 2.5)
+    shown, size = [_cloud(frames, int(k)) for k in chosen], (2.1 * len(chosen), 2.5)
     return Strip(shown, columns=len(chosen), caption=frames.caption, size=size)
 
 
@@ -94,14 +68,10 @@ def film_frames(frames: Frames, seconds: float = 4.0) -> Film:
 
 
 def plot_paths(steered: Steered, prompts: Any, targets: Any) -> Lines:
-    """Paths of the first prompt's tokens in their first two axes, one color for each piece.
-
-    A new color is a switch of the control; circles are starts, crosses targets.
-    """
+    """Paths of the first prompt's tokens, a color for each piece, from circles to crosses."""
     x, y = (np.reshape(np.asarray(z), (-1, *np.shape(z)[-2:]))[0] for z in (prompts, targets))
     plant = steered.plant
-    start = Points(x, on_sphere=plant.on_sphere)
-    frames = FRAMES * plant.pieces + 1
+    start, frames = Points(x, on_sphere=plant.on_sphere), FRAMES * plant.pieces + 1
     run = flow(start, steered.field, plant.horizon, frames=frames, progress=False)
     path = np.stack([np.asarray(frame.points) for frame in run.frames])  # (frames, n, d)
     series = []
@@ -124,42 +94,33 @@ def plot_paths(steered: Steered, prompts: Any, targets: Any) -> Lines:
 
 def plot_recall(lags: Sequence[int], curves: Mapping[str, np.ndarray], chance: float) -> Lines:
     """Accuracy of each family against the lag it was trained and tested at, and chance."""
-    return Lines(
-        _lag_axis(lags),
-        Axis("accuracy", limits=(0.0, 1.05)),
-        _over_lags(lags, curves),
-        levels={"chance": chance},
-        caption="Share of first symbols said again after a lag, each model trained at that lag; "
-        f"dotted: chance, {chance:.3g}.",
-    )
+    caption = "Share of first symbols said again after a lag, each model trained at that lag; "
+    caption += f"dotted: chance, {chance:.3g}."
+    y = Axis("accuracy", limits=(0.0, 1.05))
+    return _over_lags(lags, curves, y, caption, levels={"chance": chance})
 
 
 def plot_gradients(lags: Sequence[int], curves: Mapping[str, np.ndarray]) -> Lines:
     """Norm of the gradient of the last output by the first input, against their distance."""
-    return Lines(
-        _lag_axis(lags),
-        Axis(r"$\|\partial\,\mathrm{output}_T/\partial\,\mathrm{input}_1\|$", scale="log"),
-        _over_lags(lags, curves),
-        caption="Norm of the gradient of the last output with respect to the first input, against "
-        "the number of places between them (both axes logarithmic).",
-    )
+    y = Axis(r"$\|\partial\,\mathrm{output}_T/\partial\,\mathrm{input}_1\|$", scale="log")
+    caption = "Norm of the gradient of the last output with respect to the first input, against "
+    caption += "the number of places between them (both axes logarithmic)."
+    return _over_lags(lags, curves, y, caption)
 
 
-def _lag_axis(lags: Sequence[int]) -> Axis:
-    return Axis("lag (places)", scale="log2", places=tuple(lags))
-
-
-def _over_lags(lags: Sequence[int], curves: Mapping[str, np.ndarray]) -> list[Series]:
-    # Curves often coincide at 1 or at chance: later ones are thinner, so that all are seen.
-    return [
-        Series(
-            name, lags, values, style="both", marker=MARKERS[k % 4], width=max(1.0, 2.6 - 0.5 * k)
-        )
-        for k, (name, values) in enumerate(curves.items())
-    ]
+def _over_lags(
+    lags: Sequence[int], curves: Mapping[str, Any], y: Axis, caption: str, **rest: Any
+) -> Lines:
+    series = []
+    for k, (name, values) in enumerate(curves.items()):
+        # Curves often coincide at 1 or at chance: later ones are thinner, so that all are seen.
+        marker, width = MARKERS[k % 4], max(1.0, 2.6 - 0.5 * k)
+        series.append(Series(name, lags, values, style="both", marker=marker, width=width))
+    x = Axis("lag (places)", scale="log2", places=tuple(lags))
+    return Lines(x, y, series, caption=caption, **rest)
 
 
 def _cloud(frames: Frames, index: int) -> Cloud:
-    axes = Axis("first axis"), Axis("second axis" if index == 0 else "")
+    x, y = Axis("first axis"), Axis("second axis" if index == 0 else "")
     title = f"t = {frames.times[index]:.3g}"
-    return Cloud(frames.places[index], groups=frames.classes, x=axes[0], y=axes[1], title=title)
+    return Cloud(frames.places[index], groups=frames.classes, x=x, y=y, title=title)

@@ -17,8 +17,7 @@ RATIO = r"$\kappa\,/\,\kappa_\#$"
 
 def plot_branches(branches: Sequence[Branch]) -> Panels:
     """Alignment and free energy along branches in κ, a color for each β; solid where stable."""
-    alignment: list[Series] = []
-    energy: list[Series] = []
+    alignment, energy = [], []
     for branch, shade in zip(branches, np.linspace(0, 1, max(len(branches), 2)), strict=False):
         kappa = branch.kappas / branch.kappas[0]
         stable = branch.rates() < 0
@@ -43,17 +42,11 @@ def plot_branches(branches: Sequence[Branch]) -> Panels:
     limits = (-4 * highest, 1.3 * highest) if highest > 0 else (None, None)
     x = Axis(RATIO, limits=(low, high))
     free = Axis(r"free energy $\kappa\,(F - F_{\rm uniform})$", limits=limits)
-    return Panels(
-        [
-            Lines(x, Axis(r"alignment $\langle x, e\rangle$"), alignment, names="β"),
-            Lines(x, free, energy),
-        ],
-        2,
-        size=(7.4, 3.1),
-        caption="Stationary densities with noise: mean alignment and free energy against κ over "
-        "its critical value. Solid lines are stable, dashed ones unstable, gray is uniform; dots "
-        "are folds, diamonds where the free energy is that of the uniform measure.",
-    )
+    left = Lines(x, Axis(r"alignment $\langle x, e\rangle$"), alignment, names="β")
+    caption = "Stationary densities with noise: mean alignment and free energy against κ over its "
+    caption += "critical value. Solid lines are stable, dashed ones unstable, gray is uniform; "
+    caption += "dots are folds, diamonds where the free energy is that of the uniform measure."
+    return Panels([left, Lines(x, free, energy)], 2, size=(7.4, 3.1), caption=caption)
 
 
 def plot_phases(tables: Mapping[str, Sequence[Transition]]) -> Panels:
@@ -63,15 +56,12 @@ def plot_phases(tables: Mapping[str, Sequence[Transition]]) -> Panels:
     panels = []
     for (title, table), ordered in zip(tables.items(), ratios, strict=True):
         beta, ones = [t.beta for t in table], np.ones(len(table))
-        regions = (
-            ("uniform", -1, low * ones, ordered),
-            ("both", 1, ordered, ones),
-            ("ordered", 0, ones, TOP * ones),
-        )
-        series = [
-            Series(name, beta, ones, band=np.array([below, above]), style="band", group=group)
-            for name, group, below, above in regions
-        ]
+        regions = {"uniform": (-1, low * ones, ordered), "both": (1, ordered, ones)}
+        regions["ordered"] = (0, ones, TOP * ones)
+        series = []
+        for name, (group, *band) in regions.items():
+            look: dict[str, Any] = {"band": np.array(band), "style": "band", "group": group}
+            series.append(Series(name, beta, ones, **look))
         series.append(Series("", beta, ones, role="theory", dash="solid"))
         if any(t.jump for t in table):
             equal = [t.kappa_equal / t.kappa_uniform for t in table]
@@ -81,16 +71,12 @@ def plot_phases(tables: Mapping[str, Sequence[Transition]]) -> Panels:
         y = Axis(RATIO, scale="log", limits=(low, TOP), places=places)
         x = Axis("β", limits=(beta[0], beta[-1]))
         panels.append(Lines(x, y, series, title=title))
-    return Panels(
-        panels,
-        len(panels),
-        shared=True,
-        size=(0.9 + 2.3 * len(panels), 3.2),
-        caption="Which stationary densities are stable: uniform (gray), ordered (blue) or both "
-        "(orange, hysteresis), against β and κ over the κ at which uniform ends (black line). "
-        "Ordered ones begin at the fold (vermilion) and have the lower free energy above the "
-        "dashed line.",
-    )
+    caption = "Which stationary densities are stable: uniform (gray), ordered (blue) or both "
+    caption += "(orange, hysteresis), against β and κ over the κ at which uniform ends (black "
+    caption += "line). Ordered ones begin at the fold (vermilion) and have the lower free energy "
+    caption += "above the dashed line."
+    size = (0.9 + 2.3 * len(panels), 3.2)
+    return Panels(panels, len(panels), shared=True, size=size, caption=caption)
 
 
 def _pieces(name: str, x: Any, y: Any, stable: np.ndarray, **look: Any) -> list[Series]:
@@ -99,10 +85,9 @@ def _pieces(name: str, x: Any, y: Any, stable: np.ndarray, **look: Any) -> list[
     ends = np.r_[0, 1 + np.flatnonzero(np.diff(solid)), len(solid)]
     pieces = [(slice(a, b + 1), bool(solid[a])) for a, b in pairwise(ends)]
     named = next((k for k, (_, firm) in enumerate(pieces) if firm), 0)
-    return [
-        Series(
-            name if k == named else "", x[piece], y[piece], dash="solid" if firm else "dashed",
-            width=1.6 if firm else 1.2, **look,
-        )
-        for k, (piece, firm) in enumerate(pieces)
-    ]  # fmt: skip
+    series = []
+    for k, (piece, firm) in enumerate(pieces):
+        dash, width = ("solid", 1.6) if firm else ("dashed", 1.2)
+        label = name if k == named else ""
+        series.append(Series(label, x[piece], y[piece], dash=dash, width=width, **look))
+    return series

@@ -9,20 +9,14 @@ import numpy as np
 
 from metastable.core.figure import Axis, Bars, Histogram, Lines, Map, Series
 
-Curve = tuple[Any, Any] | tuple[Any, Any, Any]  # x, y and perhaps the error of y
+# By name: x, y and perhaps the error of y.
+Curves = Mapping[str, tuple[Any, Any] | tuple[Any, Any, Any]]
 
 
 def plot_lines(
-    curves: Mapping[str, Curve],
-    x: str | Axis,
-    y: str | Axis,
-    caption: str,
-    *,
-    theory: Mapping[str, Curve] | None = None,
-    log: str = "",
-    lines: bool = False,
-    **rest: Any,
-) -> Lines:
+    curves: Curves, x: str | Axis, y: str | Axis, caption: str, *, theory: Curves | None = None,
+    log: str = "", lines: bool = False, **rest: Any,
+) -> Lines:  # fmt: skip
     """What was measured as points (with `lines`, joined), what is expected as dashed lines.
 
     `log` names the logarithmic axes: "x", "y" or "xy". `rest` are fields of `Lines`.
@@ -30,64 +24,45 @@ def plot_lines(
     style = lambda curve: "points" if not lines else "line" if len(curve) == 2 else "both"
     whole = all(np.asarray(curve[1]).dtype.kind in "iu" for curve in curves.values())
     series = [Series(name, *curve, style=style(curve)) for name, curve in curves.items()]
-    series += [Series(name, *curve, role="theory") for name, curve in (theory or {}).items()]
+    series += _theory(theory)
     across, up = _axis(x, "x" in log), _axis(y, "y" in log, "integer" if whole else "")
     return Lines(across, up, series, caption=caption, **rest)
 
 
 def plot_bars(
-    places: Sequence[Any],
-    heights: Mapping[str, Sequence[float]],
-    x: str | Axis,
-    y: str | Axis,
-    caption: str,
-    *,
-    log: bool = False,
-    **rest: Any,
-) -> Bars:
+    places: Sequence[Any], heights: Mapping[str, Sequence[float]], x: str | Axis, y: str | Axis,
+    caption: str, *, log: bool = False, **rest: Any,
+) -> Bars:  # fmt: skip
     """Groups of bars side by side, one bar of each series at each place."""
     names = [str(place) for place in places]
     return Bars(names, heights, _axis(x), _axis(y, log), caption=caption, **rest)
 
 
 def plot_histograms(
-    samples: Mapping[str, Any],
-    x: str | Axis,
-    caption: str,
-    *,
-    bins: Any = 40,
-    laws: Mapping[str, Curve] | None = None,
-    **rest: Any,
-) -> Histogram:
+    samples: Mapping[str, Any], x: str | Axis, caption: str, *, bins: Any = 40,
+    laws: Curves | None = None, **rest: Any,
+) -> Histogram:  # fmt: skip
     """Densities of samples, with laws as dashed lines."""
-    expected = [Series(name, *curve, role="theory") for name, curve in (laws or {}).items()]
-    return Histogram.of(samples, _axis(x), count=bins, laws=expected, caption=caption, **rest)
+    rest |= {"laws": _theory(laws), "caption": caption}
+    return Histogram.of(samples, _axis(x), count=bins, **rest)
 
 
 def plot_image(
-    values: Any,
-    extent: tuple[float, float, float, float],
-    x: str | Axis,
-    y: str | Axis,
-    value: str | Axis,
-    caption: str,
-    *,
-    curves: Mapping[str, Curve] | None = None,
-    dots: Sequence[Series] = (),
-    size: tuple[float, float] = (5.0, 3.4),
-    **rest: Any,
-) -> Map:
-    """Rows of numbers as shades, the first row at the bottom; `extent` as left, right, low, high.
-
-    `curves` are what theory draws over them, `dots` other series.
-    """
+    values: Any, extent: tuple[float, float, float, float], x: str | Axis, y: str | Axis,
+    value: str | Axis, caption: str, *, curves: Curves | None = None, dots: Sequence[Series] = (),
+    size: tuple[float, float] = (5.0, 3.4), **rest: Any,
+) -> Map:  # fmt: skip
+    """Rows of numbers as shades, the first at the bottom; `extent` is left, right, low, high."""
     values = np.asarray(values, float)
     rows, columns = values.shape
-    lines = [Series(name, *curve, role="theory") for name, curve in (curves or {}).items()]
-    lines += dots
+    lines = [*_theory(curves), *dots]
     across, up = np.linspace(*extent[:2], columns + 1), np.linspace(*extent[2:], rows + 1)
     axes = _axis(x), _axis(y), _axis(value)
     return Map(*axes, across, up, values, lines, caption=caption, size=size, **rest)
+
+
+def _theory(curves: Curves | None) -> list[Series]:
+    return [Series(name, *curve, role="theory") for name, curve in (curves or {}).items()]
 
 
 def _axis(given: str | Axis, log: bool = False, ticks: str = "") -> Axis:

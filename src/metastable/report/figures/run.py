@@ -2,60 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from metastable.core.figure import (
-    Axis,
-    Cloud,
-    Lines,
-    Map,
-    Paths,
-    Series,
-    Strip,
-    time_axis,
-)
+from metastable.core.figure import Axis, Cloud, Lines, Map, Paths, Series, Strip, time_axis
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.observe.clusters import clusters
+from metastable.observe.clusters import Clusters, clusters
 from metastable.observe.geometry import hull
 from metastable.observe.kernel import kernel_modes
 from metastable.observe.pairs import carrying
+from metastable.observe.phases import plateaus
 from metastable.observe.similarity import effective_rank, similarity
 from metastable.observe.summary import attention_of, energy_form, energy_series
-from metastable.report.figures.tracks import beta_of, choose_frames, follow, partition
 
 COLORED = 8  # groups that have a color of their own
 MOST_LINES = 500  # past this the lines cover each other
 MOST_TOKENS = 1500  # pairs grow with the square; a histogram needs no more
 MODE_FRAMES = 24  # maxima of the potential on S² cost tenths of a second per frame
+SHARE_OF_PAIRS = Axis("share of pairs", scale="log", limits=(1e-4, 1.0))
 
 
 def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
     """Angles of tokens on the circle against time, unwrapped, in the color of their cluster."""
     tokens = follow(run)
-    time = time_axis(run.times, run.clock, log)
     angle = Axis("angle θ", unit="rad", ticks="pi")
     if tokens is None:
-        moments = zip(run.times, run.frames, strict=True)
-        x = np.concatenate([np.full(frame.count, t) for t, frame in moments])
+        x = np.repeat(run.times, [frame.count for frame in run.frames])
         y = np.concatenate([np.asarray(frame.angles) for frame in run.frames])
         masses = np.concatenate([np.asarray(frame.weights) for frame in run.frames])
         dots = Series("", x, y, style="points", sizes=np.clip(60 * masses, 0.5, 30))
-        caption = "Angles of the tokens on the circle; dots grow with the mass of merged tokens."
-        return Lines(time, angle, [dots], caption=f"{caption} {clock_sentence(run)}")
+        caption = "Angles of the tokens on the circle; dots grow with the mass of merged tokens"
+        return _over_time(run, log, angle, caption, series=[dots])
     theta = unwrap(np.arctan2(tokens[..., 1], tokens[..., 0]))
     groups, moment = partition(run)
     count = theta.shape[1]
     shown = f"{MOST_LINES} of {count}" if count > MOST_LINES else str(count)
     caption = f"Angles of {shown} tokens on the circle, unwrapped, in the color of the maximum of "
     caption += f"the potential they belong to at t = {moment:.4g}"
-    notes = []
+    notes: list[tuple[float, float, str]] = []
     if moment == run.times[-1]:
-        notes = _masses(float(run.times[-1]), theta[-1], groups.labels, groups.masses)
         caption += " (percent of the mass at the right)"
+        for k, mass in enumerate(groups.masses[:COLORED]):
+            place = float(np.median(theta[-1][groups.labels == k]))
+            if all(abs(place - other) > 0.45 for _, other, _ in notes):  # else they would overlap
+                notes.append((float(run.times[-1]), place, f"{100 * mass:.3g} %"))
     paths = _paths(run.times, theta, groups.labels)
-    return Lines(time, angle, paths=paths, notes=notes, caption=f"{caption}. {clock_sentence(run)}")
+    return _over_time(run, log, angle, caption, paths=paths, notes=notes)
 
 
 def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
@@ -64,9 +59,7 @@ def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
     if tokens is None:
         raise ValueError("run must keep its tokens to draw them in R; it has merged some.")
     paths = _paths(run.times, tokens[..., 0], partition(run)[0].labels)
-    caption = f"{tokens.shape[1]} tokens in R. {clock_sentence(run)}"
-    time = time_axis(run.times, run.clock, log)
-    return Lines(time, Axis(_letter(run)), paths=paths, caption=caption)
+    return _over_time(run, log, Axis(_letter(run)), f"{tokens.shape[1]} tokens in R", paths=paths)
 
 
 def unwrap(theta: np.ndarray) -> np.ndarray:
@@ -90,9 +83,7 @@ def plot_strip(run: Trajectory, count: int = 6) -> Strip:
     chosen = choose_frames(run, count)
     groups, moment = cluster_of_each(run)
     view = view_of(run.frames[-1])
-    frames = [
-        snapshot(run.frames[k], groups, view, title=f"t = {run.times[k]:.3g}") for k in chosen
-    ]
+    frames = [snapshot(run.frames[k], groups, view, f"t = {run.times[k]:.3g}") for k in chosen]
     caption = f"{run.frames[0].count} tokens at {len(chosen)} times of the {run.clock} clock"
     if groups is not None:
         caption += f", in the color of their cluster at t = {moment:.4g}"
@@ -102,13 +93,8 @@ def plot_strip(run: Trajectory, count: int = 6) -> Strip:
     return Strip(frames, caption=caption)
 
 
-def snapshot(
-    measure: Points, groups: np.ndarray | None, view: np.ndarray, *, title: str = ""
-) -> Cloud:
-    """Tokens of one frame on the circle, or on the sphere seen along the last row of `view`.
-
-    Tokens too close to tell apart make one dot, which grows with their mass.
-    """
+def snapshot(measure: Points, groups: np.ndarray | None, view: np.ndarray, title: str) -> Cloud:
+    """Tokens on the circle, or on S² seen along the last row of `view`; close ones as one dot."""
     gathered = clusters(measure, angle=0.02)
     tight = gathered.radii < 0.04
     alone = ~np.append(tight, False)[gathered.labels]
@@ -148,16 +134,17 @@ def plot_hulls(run: Trajectory, count: int = 6) -> Lines:
     series = []
     for shade, index in zip(np.linspace(0, 1, len(chosen)), chosen, strict=True):
         plane = np.asarray(run.frames[index].points)[:, :2]
-        corners = _around(hull(Points(plane, run.frames[index].weights, on_sphere=False)).points)
-        series.append(Series(f"{run.times[index]:.3g}", *corners.T, shade=float(shade)))
+        corners = hull(Points(plane, run.frames[index].weights, on_sphere=False)).points
+        around = np.argsort(np.arctan2(*(corners - corners.mean(axis=0)).T[::-1]))
+        closed = corners[np.append(around, around[0])]
+        series.append(Series(f"{run.times[index]:.3g}", *closed.T, shade=float(shade)))
         series.append(Series("", *plane.T, style="points", shade=float(shade)))
     letter = _letter(run)
     rescaled = " in the rescaled variable z = exp(−tV)x" if letter == "z" else ""
     flat = "" if run.frames[0].dim == 2 else ", projected to the first two axes,"
     caption = f"{run.frames[0].count} tokens{rescaled}{flat} and their convex hull at "
     caption += f"{len(chosen)} times of the {run.clock} clock."
-    axes = Axis(f"${letter}_1$"), Axis(f"${letter}_2$")
-    names = f"t ({run.clock} clock)"
+    axes, names = (Axis(f"${letter}_1$"), Axis(f"${letter}_2$")), f"t ({run.clock} clock)"
     return Lines(*axes, series, caption=caption, names=names, equal=True, size=(5.4, 3.8))
 
 
@@ -165,25 +152,18 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     """Histogram of the cosines of all pairs of tokens through time, as a map, and its mean."""
     chosen = choose_frames(run, 101)
     times = run.times[chosen]
-    merged = any(frame.count != run.frames[0].count for frame in run.frames)
     count = run.frames[0].count
-    tokens = min(count, MOST_TOKENS) if merged else None
+    tokens = min(count, MOST_TOKENS) if follow(run) is None else None
     pairs = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
-    shares = np.array([one.histogram for one in pairs]).T
+    shares = np.array([each.histogram for each in pairs]).T
     some = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
     label = r"$\langle x_i, x_j\rangle$" if run.frames[0].on_sphere else r"$\cos\angle(x_i, x_j)$"
-    return Map(
-        time_axis(times, run.clock, log),
-        Axis(label, limits=(-1.02, 1.02)),
-        Axis("share of pairs", scale="log", limits=(1e-4, 1.0)),
-        _borders(times),
-        pairs[0].edges,
-        np.where(shares > 0, shares, np.nan),
-        lines=[Series("", times, np.array([one.mean for one in pairs]))],
-        palette="density",
-        caption=f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
-        f"their mean (line). {clock_sentence(run)}",
-    )
+    axes = time_axis(times, run.clock, log), Axis(label, limits=(-1.02, 1.02)), SHARE_OF_PAIRS
+    values = borders(times), pairs[0].edges, np.where(shares > 0, shares, np.nan)
+    lines = [Series("", times, np.array([each.mean for each in pairs]))]
+    caption = f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
+    caption += f"their mean (line). {clock_sentence(run)}"
+    return Map(*axes, *values, lines, palette="density", caption=caption)
 
 
 def plot_clusters(run: Trajectory, log: bool | None = None) -> Lines:
@@ -200,12 +180,11 @@ def plot_clusters(run: Trajectory, log: bool | None = None) -> Lines:
         series.append(Series(label, run.times[chosen], modes, style="points", group=5))
         most, least = max(most, modes.max()), min(least, modes.min())
         caption += " and as maxima of the potential, which also hold before tokens have gathered"
-    wide = most > 20 * least
-    axis = Axis("clusters", scale="log" if wide else "linear", ticks="integer")
-    if not wide:
+    if most > 20 * least:
+        axis = Axis("clusters", scale="log", ticks="integer")
+    else:
         axis = Axis("clusters", ticks="integer", limits=(0.0, float(most + 1)))
-    time = time_axis(run.times, run.clock, log)
-    return Lines(time, axis, series, caption=f"{caption}. {clock_sentence(run)}")
+    return _over_time(run, log, axis, caption, series=series)
 
 
 def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
@@ -224,8 +203,7 @@ def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
     else:
         label, caption = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
     series = [Series("", run.times, values, group=2)]
-    time = time_axis(run.times, run.clock, log)
-    return Lines(time, Axis(label), series, caption=f"{caption}. {clock_sentence(run)}")
+    return _over_time(run, log, Axis(label), caption, series=series)
 
 
 def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
@@ -233,12 +211,14 @@ def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
     ranks = np.array([effective_rank(frame) for frame in run.frames])
     limits = min(1.0, float(ranks.min())) - 0.05, 1.05 * max(float(ranks.max()), 1.2)
     most = min(run.frames[0].count, run.frames[0].dim)
-    caption = (
-        f"Effective rank of the tokens, between 1 (one direction) and {most}. {clock_sentence(run)}"
-    )
-    series = [Series("", run.times, ranks, group=3)]
-    axis = Axis("effective rank", limits=limits)
-    return Lines(time_axis(run.times, run.clock, log), axis, series, caption=caption)
+    axis, series = Axis("effective rank", limits=limits), [Series("", run.times, ranks, group=3)]
+    caption = f"Effective rank of the tokens, between 1 (one direction) and {most}"
+    return _over_time(run, log, axis, caption, series=series)
+
+
+def _over_time(run: Trajectory, log: bool | None, y: Axis, caption: str, **rest: Any) -> Lines:
+    time = time_axis(run.times, run.clock, log)
+    return Lines(time, y, caption=f"{caption}. {clock_sentence(run)}", **rest)
 
 
 def cluster_of_each(run: Trajectory) -> tuple[np.ndarray | None, float]:
@@ -249,28 +229,62 @@ def cluster_of_each(run: Trajectory) -> tuple[np.ndarray | None, float]:
     return groups.labels, moment
 
 
+def follow(run: Trajectory) -> np.ndarray | None:
+    """Tokens through time, (T, n, d), or None when mergers changed their number."""
+    same = all(frame.count == run.frames[0].count for frame in run.frames)
+    return run.points if same else None
+
+
+def beta_of(run: Trajectory) -> float | None:
+    attention = attention_of(run.field)
+    return None if attention is None else float(attention.beta)
+
+
+def choose_frames(run: Trajectory, count: int) -> np.ndarray:
+    """Indices of `count` frames (all, if there are fewer), first and last included.
+
+    They are dense where tokens move: equal shares of the path length of the average token, with a
+    third of equal shares of the frames mixed in, so that a metastable plateau is not left out.
+    """
+    shares = np.linspace(0, 1, len(run.times))
+    tokens = follow(run)
+    if tokens is not None and len(run.times) > 1:
+        moved = np.linalg.norm(np.diff(tokens, axis=0), axis=2) @ np.asarray(run.frames[0].weights)
+        path = np.concatenate([[0.0], np.cumsum(moved)])
+        if path[-1] > 0:
+            shares = (2 * path / path[-1] + shares) / 3
+    count = min(count, len(run.times))
+    chosen: list[int] = []
+    for k, target in enumerate(np.linspace(0, 1, count)):
+        first, stop = chosen[-1] + 1 if chosen else 0, len(run.times) - (count - k) + 1
+        chosen.append(first + int(np.abs(shares[first:stop] - target).argmin()))
+    return np.array(chosen)
+
+
+def partition(run: Trajectory) -> tuple[Clusters, float]:
+    """The clusters that color the tokens, and the time of the frame they are taken from.
+
+    Those of the last frame; if that is a single one, those at the end of the longest plateau (in
+    log time) with several, for otherwise the picture would have one color.
+    """
+    beta = beta_of(run)
+    # Maxima of the potential where there is a β, else by linkage.
+    groups = lambda frame: kernel_modes(frame, beta) if beta else clusters(frame)
+    last = groups(run.frames[-1])
+    if last.count == 1 and len(run.times) > 1:
+        counts = [clusters(frame, beta).count for frame in run.frames]
+        several = [p for p in plateaus(run.times, counts, min_log_length=0.1) if p.value > 1]
+        if several:
+            first = run.times[run.times > 0][0]
+            longest = max(several, key=lambda p: p.end / max(p.start, first))
+            index = int(np.searchsorted(run.times, longest.end))
+            return groups(run.frames[index]), float(run.times[index])
+    return last, float(run.times[-1])
+
+
 def _paths(times: np.ndarray, values: np.ndarray, labels: np.ndarray) -> Paths:
     shown = np.unique(np.linspace(0, values.shape[1] - 1, MOST_LINES).astype(int))
     return Paths(times, values[:, shown].T, labels[shown])
-
-
-def _masses(
-    end: float, last: np.ndarray, labels: np.ndarray, masses: np.ndarray
-) -> list[tuple[float, float, str]]:
-    """Percent of the mass beside the clusters that have a color, unless they would overlap."""
-    notes: list[tuple[float, float, str]] = []
-    for k, mass in enumerate(masses[:COLORED]):
-        place = float(np.median(last[labels == k]))
-        if all(abs(place - other) > 0.45 for _, other, _ in notes):
-            notes.append((end, place, f"{100 * mass:.3g} %"))
-    return notes
-
-
-def _around(corners: np.ndarray) -> np.ndarray:
-    """Corners of a convex polygon in the order of a walk around it, closed."""
-    centered = corners - corners.mean(axis=0)
-    order = np.argsort(np.arctan2(centered[:, 1], centered[:, 0]))
-    return corners[np.append(order, order[0])]
 
 
 def _some(frame: Points) -> Points:
@@ -281,7 +295,7 @@ def _some(frame: Points) -> Points:
     return Points(points[kept], weights[kept], on_sphere=frame.on_sphere)
 
 
-def _borders(times: np.ndarray) -> np.ndarray:
+def borders(times: np.ndarray) -> np.ndarray:
     """Borders between frames, half way; the first and last frame are cut at themselves."""
     return np.concatenate([times[:1], (times[1:] + times[:-1]) / 2, times[-1:]])
 

@@ -9,9 +9,17 @@ import numpy as np
 import xarray
 
 from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
-from metastable.report.figures.sweep_theory import curves_for
 from metastable.sweep.spec import Sweep
+from metastable.theory.causal import greedy_centres, separation, strong_centres
+from metastable.theory.counts import count_distribution, expected_count, too_few
+from metastable.theory.equiangular import phase_curve
+from metastable.theory.noise import critical_kappa
+from metastable.theory.normalization import SCHEMES, clustering_law
+from metastable.theory.ring import plateau_lifetime
+from metastable.theory.spectrum import dominant_mode
 
+# Lines of theory by panel (None for a single one) or line, and by label: arrays x, y.
+Curves = dict[Any, dict[str, tuple[Any, Any]]]
 NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
 PANELS = 6  # small multiples along a third axis, at most
 # Counts and lifetimes are read off lines, one for each value of the second axis.
@@ -23,7 +31,7 @@ def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for name in sweep.observables:
         values, spread = _over_repetitions(data[name].where(data["done"]))
-        curves = curves_for(name, sweep, values)
+        curves = _curves_for(name, sweep, values)
         if values.ndim == 1 or _words(values, values.dims[0]) or name in ON_LINES:
             figures[name] = plot_observable(values, spread, curves, data)
         else:
@@ -46,13 +54,8 @@ def _over_repetitions(every: xarray.DataArray) -> tuple[xarray.DataArray, xarray
     return like.copy(data=mean), like.copy(data=error)
 
 
-def plot_cells(
-    values: xarray.DataArray, curves: Mapping[Any, Any], data: xarray.Dataset
-) -> Map | Strip:
-    """One number over two axes, as colors; panels along a third axis; theory as lines.
-
-    `curves` gives, for a panel's value (None for a single panel), lines by label: arrays x, y.
-    """
+def plot_cells(values: xarray.DataArray, curves: Curves, data: Any) -> Map | Strip:
+    """One number over two axes as colors; panels along a third; theory's `curves` by panel."""
     dims = [str(d) for d in values.dims]
     x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
     y = "beta" if "beta" in dims and x != "beta" else next(d for d in dims if d != x)
@@ -69,24 +72,16 @@ def plot_cells(
     about = values.attrs.get("long_name", values.name)
     across, up = _axis(x, data), _axis(y, data)
     caption = f"{about} over {across.text} and {up.text}{_theory(labels)}."
+    axes = across, up, Axis(_name(values), limits=limits)
+    edges = _edges(data[x].values), _edges(data[y].values)
     maps = []
     for panel in shown:
         part = values if panel is None else values.sel({third[0]: panel})
         lines = (curves.get(panel) or {}).items()
-        maps.append(
-            Map(
-                across,
-                up,
-                Axis(_name(values), limits=limits),
-                _edges(data[x].values),
-                _edges(data[y].values),
-                part.transpose(y, x).values,
-                [Series(label, *line, role="theory") for label, line in lines],
-                title="" if panel is None else f"{NAMES.get(third[0], third[0])} = {_short(panel)}",
-                caption=caption,
-                size=(5.0, 3.4),
-            )
-        )
+        series = [Series(label, *line, role="theory") for label, line in lines]
+        title = "" if panel is None else f"{NAMES.get(third[0], third[0])} = {_short(panel)}"
+        cells = *edges, part.transpose(y, x).values, series
+        maps.append(Map(*axes, *cells, title=title, caption=caption, size=(5.0, 3.4)))
     if len(maps) == 1:
         return maps[0]
     columns = min(len(maps), 3)
@@ -95,10 +90,7 @@ def plot_cells(
 
 
 def plot_observable(
-    values: xarray.DataArray,
-    spread: xarray.DataArray,
-    curves: Mapping[Any, Any],
-    data: xarray.Dataset,
+    values: xarray.DataArray, spread: xarray.DataArray, curves: Curves, data: Any
 ) -> Lines:
     """One number along one axis, a line for each value of another, with standard errors."""
     dims = [str(d) for d in values.dims]
@@ -132,21 +124,16 @@ def plot_observable(
             series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
     about = values.attrs.get("long_name", str(values.name))
     across = _axis(x, data, scale="log" if clustering else "linear")
-    log = clustering or values.name == "lifetime"
-    up = "1 − mean cosine" if clustering else _name(values)
-    return Lines(
-        across,
-        Axis(up, scale="log" if log else "linear"),
-        series,
-        names=NAMES.get(others[0], others[0]) if others else "",
-        size=(5.2, 3.5),
-        caption=f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}.",
-    )
+    scale = "log" if clustering or values.name == "lifetime" else "linear"
+    up = Axis("1 − mean cosine" if clustering else _name(values), scale=scale)
+    names = NAMES.get(others[0], others[0]) if others else ""
+    caption = f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}."
+    return Lines(across, up, series, names=names, size=(5.2, 3.5), caption=caption)
 
 
 def _name(values: xarray.DataArray) -> str:
-    words = {"lifetime": "lifetime", "dominant_mode": "dominant degree"}
-    return words.get(str(values.name), str(values.name).replace("_", " "))
+    name = str(values.name)
+    return "dominant degree" if name == "dominant_mode" else name.replace("_", " ")
 
 
 def _theory(labels: set[str]) -> str:
@@ -168,6 +155,130 @@ def _words(values: xarray.DataArray, dim: Any) -> bool:
 def _edges(places: np.ndarray) -> np.ndarray:
     """Borders half way between places; the outer ones as far out as in."""
     if len(places) == 1:
-        return np.array([places[0] - 0.5, places[0] + 0.5])
+        return places[0] + np.array([-0.5, 0.5])
     middles = (places[1:] + places[:-1]) / 2
     return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
+
+
+def _curves_for(name: str, sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Lines of theory by panel (or by line) and label; empty where no theory applies."""
+    draw = _DRAWN.get(name)
+    if draw is None or (values.ndim > 1 and "beta" not in values.dims and name != "similarity"):
+        return {}
+    return draw(sweep, values)
+
+
+def _phase(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Γ_∞, the time at which orthogonal tokens meet; the limit of many dimensions."""
+    beta = _betas(values, 200)
+    curve = {"Γ_∞": (phase_curve(beta, _get(sweep, "measure.tokens", 1000)), beta)}
+    axes = [axis for axis in ("dim", "matrices") if axis in values.dims]
+    panels = [None, *(panel for axis in axes for panel in values[axis].values)]
+    if "matrices" in axes:
+        panels = [panel for panel in panels if panel in (None, "identity")]
+    return dict.fromkeys(panels, curve)
+
+
+def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Mean of the predicted distribution of counts; √(2β) and β/√3 without the number of tokens."""
+    by_dim = "dim" in values.dims
+    lines: Curves = {}
+    for line in [None] if values.ndim == 1 else values["dim" if by_dim else "tokens"].values:
+        dim = int(line) if by_dim else _get(sweep, "measure.dim", 2)
+        if dim not in (2, 3):
+            continue
+        beta = _betas(values, 12)
+        if by_dim or line is None:
+            lines[line] = {"√(2β), β/√3": (beta, [expected_count(b, dim) for b in beta])}
+        else:
+            # With too few tokens for its modes a β has no law, and the line ends.
+            known = [b for b in beta if too_few(b, dim, int(line)) is None]
+            means = [count_distribution(b, dim, int(line), samples=300).mean for b in known]
+            lines[line] = {"predicted mean": (np.array(known), means)}
+    return lines
+
+
+def _dominant(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    beta = _betas(values, 200)
+    dims = values["dim"].values if "dim" in values.dims else [None]
+    tell = lambda d: int(_get(sweep, "measure.dim", 2) if d is None else d)
+    return {d: {"fastest degree": (beta, [dominant_mode(b, tell(d)) for b in beta])} for d in dims}
+
+
+def _lifetime(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """ln(1/δ)/max_p μ_p, with δ the displacement at the start as a share of the spacing."""
+    if "clusters" not in values.dims:
+        return {}
+    beta = _betas(values, 60)
+    radius = _get(sweep, "measure.radius", 1e-3)
+    lines: Curves = {}
+    for k in values.clusters.values:
+        share = radius * float(k) / (2 * np.pi)
+        lives = [plateau_lifetime(b, int(k), perturbation=share) for b in beta]
+        lines[k] = {"ln(1/δ)/max μ_p": (beta, lives)}
+    return lines
+
+
+def _order(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """κ_#, above which the uniform measure is unstable."""
+    beta = _betas(values, 200)
+    return {None: {"κ_#": (critical_kappa(beta, _get(sweep, "measure.dim", 2)), beta)}}
+
+
+def _clustering(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Late laws of 1 − γ for each placement of the normalisation, through the run's second half."""
+    if "placement" not in values.dims:
+        return {}
+    time = values.time.values
+    beta = float(_get(sweep, "field.field.beta", 1.0))
+    tokens = int(_get(sweep, "measure.tokens", 1000))
+    lines: Curves = {}
+    for scheme in values.placement.values:
+        name = {"depth_sqrt": "sqrt"}.get(str(scheme), str(scheme))
+        if name not in SCHEMES:
+            continue
+        law = clustering_law(name, beta, tokens)
+        gap = 1 - values.sel(placement=scheme).values
+        whole = np.flatnonzero(gap > 1e-9)
+        # The constant in front is not part of a law: it is read off three quarters of the way.
+        k = whole[3 * len(whole) // 4]
+        shape = {
+            "exponential": lambda t, a=law.exponent: np.exp(-a * t),
+            "power": lambda t, a=law.exponent: t**-a,
+            "stretched": lambda t, a=law.exponent: np.exp(-a * np.sqrt(t)),
+        }[law.kind]
+        late = time[(time >= time[k] / 4) & (time <= time[whole[-1]])]
+        lines[scheme] = {"late law": (late, gap[k] * shape(late) / shape(time[k]))}
+    return lines
+
+
+def _causal(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Rényi centres at the separation 4β^{−1/2}: strong from below, greedy from above."""
+    if not _get(sweep, "field.causal", False) or values.dims != ("beta",):
+        return {}
+    dim, tokens = int(_get(sweep, "measure.dim", 2)), int(_get(sweep, "measure.tokens", 1000))
+    beta = np.linspace(max(float(values.beta.min()), 2.0), float(values.beta.max()), 100)
+    strong = [strong_centres(separation(b), dim, tokens) for b in beta]
+    lines = {"strong Rényi centres": (beta, strong)}
+    if dim == 2:
+        greedy = [greedy_centres(separation(b), tokens) for b in beta]
+        lines = {"greedy Rényi centres": (beta, greedy)} | lines
+    return {None: lines}
+
+
+def _betas(values: xarray.DataArray, count: int) -> np.ndarray:
+    return np.linspace(float(values.beta.min()), float(values.beta.max()), count)
+
+
+def _get(sweep: Sweep, key: str, default: Any) -> Any:
+    node: Any = sweep.base
+    for part in key.split("."):
+        if not isinstance(node, Mapping) or part not in node:
+            return default
+        node = node[part]
+    return node
+
+
+_DRAWN = {"pair_probability": _phase, "near_pairs": _phase, "first_clusters": _first_clusters}
+_DRAWN |= {"dominant_mode": _dominant, "lifetime": _lifetime, "late_order": _order}
+_DRAWN |= {"similarity": _clustering, "last_clusters": _causal}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,42 +39,31 @@ def plot_words(run: Trajectory, shown: list[int]) -> Strip:
             continue
         measure = Points(flat / np.maximum(norms, 1e-300))
         view = view_of(measure)
-        points = np.asarray(measure.points)
-        labels = _labels(points @ view.T, words)
-        masses = np.asarray(measure.weights)
-        title = f"layer {run.times[k]:g}"
-        clouds.append(
-            Cloud(points, "sphere", colored, masses, words=labels, view=view, title=title)
-        )
-    return Strip(
-        clouds,
-        columns=len(clouds),
-        size=(3.1 * len(shown), 3.3),
-        caption="Words on the sphere: directions of the tokens, centered, on their three main axes "
-        f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 at "
-        f"layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far side faint.",
-    )
+        points, masses = np.asarray(measure.points), np.asarray(measure.weights)
+        look: dict[str, Any] = {"view": view, "title": f"layer {run.times[k]:g}"}
+        look["words"] = _labels(points @ view.T, words)
+        clouds.append(Cloud(points, "sphere", colored, masses, **look))
+    caption = "Words on the sphere: directions of the tokens, centered, on their three main axes "
+    caption += f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 "
+    caption += f"at layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far "
+    caption += "side faint."
+    return Strip(clouds, columns=len(clouds), size=(3.1 * len(shown), 3.3), caption=caption)
 
 
 def plot_attention(maps: np.ndarray, words: list[str], layer: int, count: int = 4) -> Panels:
     """Attention of the most different heads of one layer between the first words of a text."""
     n = min(len(words), MOST_MAPPED)
     heads = _different(maps[layer], count)
-    places, names, edges = list(range(n)), words[:n], np.arange(n + 1) - 0.5
-    x = Axis("", places=places, names=names)
-    y = Axis("", places=places, names=names, limits=(n - 0.5, -0.5))
+    x, edges = Axis("", places=list(range(n)), names=words[:n]), np.arange(n + 1) - 0.5
+    axes = x, replace(x, limits=(n - 0.5, -0.5)), Axis("", limits=(0.0, 1.0))
+    look: dict[str, Any] = {"palette": "density", "equal": True, "bar": False}
     shown = [
-        Map(x, y, Axis("", limits=(0.0, 1.0)), edges, edges, maps[layer, head, :n, :n], bar=False,
-            palette="density", equal=True, title=f"head {head}")
+        Map(*axes, edges, edges, maps[layer, head, :n, :n], title=f"head {head}", **look)
         for head in heads
-    ]  # fmt: skip
-    return Panels(
-        shown,
-        len(shown),
-        size=(2.9 * len(heads), 3.2),
-        caption=f"Attention of layer {layer + 1} between the first {n} tokens: the row looks at "
-        f"the column, 0 transparent, 1 vermilion. The {len(heads)} heads that differ most.",
-    )
+    ]
+    caption = f"Attention of layer {layer + 1} between the first {n} tokens: the row looks at the "
+    caption += f"column, 0 transparent, 1 vermilion. The {len(heads)} heads that differ most."
+    return Panels(shown, len(shown), size=(2.9 * len(heads), 3.2), caption=caption)
 
 
 def plot_pull(pull: ContextPull) -> Panels:
@@ -87,18 +77,12 @@ def plot_pull(pull: ContextPull) -> Panels:
         mean = np.mean([pull.agreement[:, i, j] for i, j in chosen], axis=0)
         agreement.append(Series(name, pull.times, mean, group=group))
     own = [Series("", pull.times, each, group=2, width=1.2) for each in np.transpose(pull.pull)]
-    layer = Axis("layer")
-    return Panels(
-        [
-            Lines(layer, Axis(f"cosine of “{pull.word}” between sentences"), agreement),
-            Lines(layer, Axis("cosine with the rest of its sentence"), own),
-        ],
-        2,
-        size=(8.2, 3.0),
-        caption=f"“{pull.word}” in {2 * half} sentences, half of them of one meaning: its cosine "
-        "between sentences of one meaning and of two, and with the mean direction of its own "
-        "sentence.",
-    )
+    left = Lines(Axis("layer"), Axis(f"cosine of “{pull.word}” between sentences"), agreement)
+    right = Lines(Axis("layer"), Axis("cosine with the rest of its sentence"), own)
+    caption = f"“{pull.word}” in {2 * half} sentences, half of them of one meaning: its cosine "
+    caption += "between sentences of one meaning and of two, and with the mean direction of its "
+    caption += "own sentence."
+    return Panels([left, right], 2, size=(8.2, 3.0), caption=caption)
 
 
 def plot_heads(heads: list[Head]) -> Panels:
@@ -108,23 +92,17 @@ def plot_heads(heads: list[Head]) -> Panels:
     for layer in sorted({head.layer for head in heads}):
         own = [head for head in heads if head.layer == layer]
         look: dict[str, Any] = {"style": "points", "scale": "beta", "shade": layer / max(last, 1)}
-        found = np.concatenate([np.asarray(head.value_eigenvalues) for head in own])
-        small = np.full(found.size, 3.0)
-        values.append(Series("", np.real(found), np.imag(found), sizes=small, **look))
+        each = np.concatenate([np.asarray(head.value_eigenvalues) for head in own])
+        small = np.full(each.size, 3.0)
+        values.append(Series("", np.real(each), np.imag(each), sizes=small, **look))
         places = [head.layer if last else head.head for head in own]
         strengths.append(Series("", places, [head.beta for head in own], **look))
+    left = Lines(Axis("Re λ(OV)"), Axis("Im λ(OV)"), values, marks={"": 0.0})
     across = Axis("layer" if last else "head", ticks="integer")
-    beta = Axis(r"effective $\beta$", limits=(0.0, None))
-    return Panels(
-        [
-            Lines(Axis("Re λ(OV)"), Axis("Im λ(OV)"), values, marks={"": 0.0}),
-            Lines(across, beta, strengths),
-        ],
-        2,
-        size=(8.2, 3.2),
-        caption="Eigenvalues of OV of every head (V of the theory: real positive ones attract), "
-        "dark early layers to light late ones; effective inverse temperature of each head.",
-    )
+    right = Lines(across, Axis(r"effective $\beta$", limits=(0.0, None)), strengths)
+    caption = "Eigenvalues of OV of every head (V of the theory: real positive ones attract), dark "
+    caption += "early layers to light late ones; effective inverse temperature of each head."
+    return Panels([left, right], 2, size=(8.2, 3.2), caption=caption)
 
 
 def _centered(run: Trajectory, k: int) -> np.ndarray:
@@ -132,12 +110,12 @@ def _centered(run: Trajectory, k: int) -> np.ndarray:
     return x - x.mean(axis=0)
 
 
-def _labels(seen: np.ndarray, words: list[str]) -> list[str]:
+def _labels(places: np.ndarray, words: list[str]) -> list[str]:
     """Words at tokens of the near side, as many as find room; "" elsewhere."""
     labels = [""] * len(words)
     placed: list[tuple[float, float, float]] = []
-    for k in np.argsort(-seen[:, 2]):
-        x, y, depth = seen[k]
+    for k in np.argsort(-places[:, 2]):
+        x, y, depth = places[k]
         if depth < 0.05 or len(placed) >= MOST_LABELS:
             break
         room = 0.05 + 0.055 * len(words[k])  # in radii

@@ -23,26 +23,23 @@ MOST_HEADS = 40  # rows of the table of heads
 
 def result_of(spec: Inspect, inspection: Inspection) -> Result:
     """The result of an inspection, with its tables among the facts and its figures as data."""
-    told = inspection.to_dict()
-    facts = {name: value for name, value in told.items() if name not in ("outcome", "out")}
+    every = inspection.to_dict().items()
+    facts = {name: value for name, value in every if name not in ("outcome", "out")}
     columns, rows = _table(inspection)
-    facts |= {
-        "choices in words": _facts(inspection),
-        "states": {"columns": columns, "rows": rows},
-        "first token": str(inspection.first),
-        "fitted clock": str(inspection.clock),
-        "weights": {"heads": [h.to_row() for h in inspection.heads], "fits": _fits(inspection)},
-        "analogies": inspection.analogies,
-    }
-    words = facts["choices in words"]
-    first = str(inspection.first).capitalize() + "."
+    words, first = _facts(inspection), str(inspection.first)
+    facts |= {"choices in words": words, "states": {"columns": columns, "rows": rows}}
+    facts |= {"first token": first, "fitted clock": str(inspection.clock)}
+    heads = [head.to_row() for head in inspection.heads]
+    facts["weights"] = {"heads": heads, "fits": _fits(inspection)}
+    facts["analogies"] = inspection.analogies
+    depth = f"Clusters of tokens through {words['depth']}: {words['clusters']}."
     return Result(
         spec=spec,
         outcome=inspection.run.outcome,
         facts=facts,
         data={"trajectory": inspection.run.to_dataset()},
         figures=figures_of_inspection(inspection),
-        sentence=f"Clusters of tokens through {words['depth']}: {words['clusters']}. {first}",
+        sentence=f"{depth} {first.capitalize()}.",
     )
 
 
@@ -56,12 +53,9 @@ def write_inspection(result: Result) -> Path:
         return Section(title, [*shown, *more])
 
     words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
-    table = Table(
-        facts["states"]["columns"],
-        facts["states"]["rows"],
-        "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of "
-        "cosine > 0.99, effective rank, distance from consensus; and the untrained mean and count",
-    )
+    caption = "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine "
+    caption += "> 0.99, effective rank, distance from consensus; and the untrained mean and count"
+    table = Table(facts["states"]["columns"], facts["states"]["rows"], caption)
     return page(
         result.folder / "report.html",
         f"{facts['model']} through its layers",
@@ -117,9 +111,8 @@ def print_inspection(result: Result) -> None:
     from rich.table import Table
 
     from metastable.models.depthwise import choose_states
+    from metastable.report.text import say
 
-    console = Console()
-    say = lambda text: console.print(text, highlight=False, soft_wrap=True, markup=False)
     facts = result.facts
     for name, value in facts["choices in words"].items():
         say(f"{name:<14} {value}")
@@ -130,7 +123,7 @@ def print_inspection(result: Result) -> None:
         table.add_column(columns[k], justify="right")
     for row in (rows[state] for state in choose_states(np.asarray(facts["times"]), 33)):
         table.add_row(*(_short(row[k]) for k in shown))
-    console.print(table)
+    Console().print(table)
     say(facts["first token"])
     say(f"clock: {facts['fitted clock']}")
     if result.folder is not None:
@@ -142,12 +135,9 @@ def _facts(result: Inspection) -> dict[str, Any]:
 
     captured, table = result.run.statistics, result.table
     tied = "tied: one layer applied again and again" if captured["tied"] else "each its own weights"
-    facts = {
-        "model": captured["model"],
-        "architecture": f"{captured['architecture']}, {captured['layers']} layers, {tied}",
-        "depth": f"{result.run.times[-1]:g} layers",
-        "outcome": result.run.outcome.message,
-    }
+    architecture = f"{captured['architecture']}, {captured['layers']} layers, {tied}"
+    facts = {"model": captured["model"], "architecture": architecture}
+    facts |= {"depth": f"{result.run.times[-1]:g} layers", "outcome": result.run.outcome.message}
     facts |= choices(result.run)
     drops = ", ".join(f"{count} at β = {beta}" for beta, count in table.energy_violations.items())
     facts["energy fell"] = f"{drops}, of {len(table.times) - 1} layers"
@@ -169,30 +159,22 @@ def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
         row += [float(table.effective_rank[k]), float(table.residual[k])]
         if control is not None and k < len(control.times):
             row += [float(control.mean_cosine[k]), int(control.clusters[k])]
-        elif control is not None:
-            row += [None, None]
-        rows.append(row)
+        rows.append(row + [None] * (len(columns) - len(row)))
     return columns, rows
 
 
 def _plateaus(plateaus: list[list[float]]) -> str:
-    shown = "; ".join(
-        f"{value:g} clusters from layer {start:g} to {end:g}" for start, end, value in plateaus
-    )
-    return f"Plateaus of the count (a quarter of a unit of log depth or more): {shown or 'none'}."
+    words = "{2:g} clusters from layer {0:g} to {1:g}"
+    listed = "; ".join(words.format(*plateau) for plateau in plateaus) or "none"
+    return f"Plateaus of the count (a quarter of a unit of log depth or more): {listed}."
 
 
 def _fits(inspection: Inspection) -> list[dict[str, Any]]:
-    return [
-        {
-            "layer": layer,
-            "matrix": name,
-            "law": type(fit.fitted).__name__,
-            "distance": float(fit.fitted_distance),
-            "outliers": len(fit.outliers),
-        }
-        for layer, name, fit in inspection.fits[:MOST_HEADS]
-    ]
+    rows = []
+    for layer, name, fit in inspection.fits[:MOST_HEADS]:
+        row = {"layer": layer, "matrix": name, "law": type(fit.fitted).__name__}
+        rows.append(row | {"distance": float(fit.fitted_distance), "outliers": len(fit.outliers)})
+    return rows
 
 
 def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[Any]:
@@ -201,10 +183,8 @@ def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[An
     if heads:
         proved = sum(not row["limit"].startswith("none") for row in heads)
         some = f", the first {MOST_HEADS} shown" if len(heads) > MOST_HEADS else ""
-        caption = (
-            f"{len(heads)} heads{some}; B = s·sym(QᵀK). A limit theorem of pure attention covers "
-            f"{proved} of them, each alone and without norms."
-        )
+        caption = f"{len(heads)} heads{some}; B = s·sym(QᵀK). A limit theorem of pure attention "
+        caption += f"covers {proved} of them, each alone and without norms."
         tables.append(rows_table(heads[:MOST_HEADS], caption))
     if fits:
         caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
@@ -213,18 +193,13 @@ def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[An
 
 
 def _analogies(analogies: Mapping[str, Any]) -> list[Any]:
-    if not analogies:
-        return []
-    rows = [
-        [question, ", ".join(f"{word} {cosine:.2f}" for word, cosine in answers)]
-        for question, answers in analogies.items()
-    ]
-    return [Table(["question", "nearest words of the embedding table"], rows, "Analogies")]
+    nearest = lambda answers: ", ".join(f"{word} {cosine:.2f}" for word, cosine in answers)
+    rows = [[question, nearest(answers)] for question, answers in analogies.items()]
+    table = Table(["question", "nearest words of the embedding table"], rows, "Analogies")
+    return [table] if rows else []
 
 
 def _short(value: Any) -> str:
-    if value is None:
-        return "–"
-    if not isinstance(value, float) or value.is_integer():
-        return f"{value:g}"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    return "–" if value is None else f"{value:g}"

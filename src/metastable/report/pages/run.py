@@ -12,18 +12,8 @@ from metastable.comparison import predict
 from metastable.comparison.citations import readable
 from metastable.comparison.run import trajectory_of
 from metastable.core.result import Result
-from metastable.flows import Trajectory
+from metastable.report import page
 from metastable.report.figures import figures_of
-from metastable.report.page import (
-    Block,
-    Facts,
-    Section,
-    listing,
-    rows_table,
-    save_figures,
-    verdict_table,
-    write_page,
-)
 
 
 def write_run(result: Result) -> Path:
@@ -33,50 +23,42 @@ def write_run(result: Result) -> Path:
 
 
 def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> Path:
-    """Write one page about several flows, and the figures of each into its folder.
-
-    The answers and all verdicts stand at the top. The default title is the runs' names.
-    """
+    """Write one page about several flows (title: their names), and the figures of each."""
     sections = [_describe(result) for result in results]
     many = len(results) > 1
-    lead: list[Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
+    lead: list[page.Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
     for result in results:
         if result.verdicts.rows:
             name = result.name if many else ""
-            lead.append(verdict_table(result.verdicts.rows, name, result.verdicts.clock))
+            lead.append(page.verdict_table(result.verdicts.rows, name, result.verdicts.clock))
     title = title or ", ".join(section.title for section in sections)
-    return write_page(path, title, *sections, lead=lead)
+    return page.write_page(path, title, *sections, lead=lead)
 
 
-def _describe(result: Result) -> Section:
+def _describe(result: Result) -> page.Section:
     """The section about one flow; its figures are written too."""
     run = trajectory_of(result)
     assert result.folder is not None
-    blocks: list[Block] = [Facts(_facts(result.spec.model_dump(), result.manifest))]
-    expected = _predictions(run)
-    if expected:
-        caption = f"What theory predicts, times and rates in the {run.clock} clock"
-        blocks.append(rows_table(expected, caption))
-    blocks += save_figures(figures_of(run), result.folder / "figures").values()
-    blocks.append(listing("spec.toml", result.spec.to_toml()))
-    history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
-    blocks.append(listing("manifest.json", history))
-    return Section(result.name, blocks)
-
-
-def _predictions(run: Trajectory) -> list[dict[str, str]]:
-    """Rows of what theory says of the start, where it says something."""
+    blocks: list[page.Block] = [page.Facts(_facts(result.spec.model_dump(), result.manifest))]
     start = run.frames[0]
-    if run.field is None or not getattr(start, "on_sphere", False):
-        return []
-    expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
-    return [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
+    if run.field is not None and getattr(start, "on_sphere", False):
+        expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
+        rows = [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
+        caption = f"What theory predicts, times and rates in the {run.clock} clock"
+        blocks += [page.rows_table(rows, caption)] if rows else []
+    blocks += page.save_figures(figures_of(run), result.folder / "figures").values()
+    history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
+    texts = {"spec.toml": result.spec.to_toml(), "manifest.json": history}
+    blocks += [page.listing(name, text) for name, text in texts.items()]
+    return page.Section(result.name, blocks)
 
 
 def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
     result = manifest["result"]
     fields = spec["field"] if isinstance(spec["field"], list | tuple) else [spec["field"]]
-    clock = f"({result['clock']} clock)"
+    horizon = "the last cluster"
+    if result["horizon"] != "end":
+        horizon = f"{result['horizon']:g} ({result['clock']} clock)"
     ends = result["energy_first"], result["energy_last"]
     facts = {
         "start": spec["measure"]["kind"],
@@ -85,19 +67,15 @@ def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, An
         "field": " + ".join(field["kind"] for field in fields),
         "β": sorted(_betas(fields)) or None,
         "seed": result["seed"],
-        "horizon": "the last cluster"
-        if result["horizon"] == "end"
-        else f"{result['horizon']:g} {clock}",
+        "horizon": horizon,
         "outcome": result["message"],
         "clusters at the end": result["clusters"][-1][1],
         "energy": None if None in ends else f"{ends[0]:.6g} → {ends[1]:.6g}",
         "energy monotone": result["energy_monotone"],
     }
     facts |= {name: result[name] for name in ("steps", "evaluations", "sum", "stepper")}
-    for name, key in (
-        ("largest norm drift", "max_norm_drift"),
-        ("seconds of computing", "seconds"),
-    ):
+    named = {"largest norm drift": "max_norm_drift", "seconds of computing": "seconds"}
+    for name, key in named.items():
         facts[name] = None if result[key] is None else f"{result[key]:.3g}"
     started = datetime.fromisoformat(manifest["started"])
     facts["started"] = started.strftime("%Y-%m-%d %H:%M:%S %Z")

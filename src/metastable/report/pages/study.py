@@ -18,14 +18,14 @@ def write_study(result: Result) -> Path:
     films = {name: f for name, f in result.figures.items() if isinstance(f, Film)}
     for name, film in films.items():
         write_film(film, result.folder / "figures" / f"{name.removesuffix('-film')}.gif")
-    facts = {k: v for k, v in result.facts.items() if not _is_table(v)}
-    tables = {k: v for k, v in result.facts.items() if _is_table(v)}
+    tables = {name: value for name, value in result.facts.items() if _is_table(value)}
+    facts = {name: _shown(v) for name, v in result.facts.items() if name not in tables}
     return page(
         result.folder / "report.html",
         result.spec.name or result.sentence,
         sentence=result.sentence if result.spec.name else "",
         verdicts=result.verdicts.rows,
-        facts={k: _shown(v) for k, v in facts.items()} | {"outcome": str(result.outcome)},
+        facts=facts | {"outcome": str(result.outcome)},
         figures={name: f for name, f in result.figures.items() if name not in films},
         sections=[Section(name, [rows_table(rows)]) for name, rows in tables.items()],
         provenance={

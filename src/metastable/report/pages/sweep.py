@@ -19,10 +19,7 @@ def write_sweep(result: Result) -> Path:
 
 
 def report_sweep(folder: str | Path) -> Path:
-    """Write `report.html` and `figures/` into a store; return the page's path.
-
-    Cells that are not done yet are left blank, so a running sweep can be looked at.
-    """
+    """Write `report.html` and `figures/` into a store; cells that are not done stay blank."""
     folder = Path(folder)
     data, state = open_sweep(folder), status(folder)
     sweep = Sweep.model_validate(data.attrs["sweep"])
