@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from metastable.report import save_figure
-from metastable.reproduce import load
+from metastable.reproduce import load_module
 
 # Parameters
 fast = os.environ.get("METASTABLE_FAST") == "1"
@@ -24,9 +24,9 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("METASTABLE_OUT"
 tolerance, grid = (0.3, 65) if fast else (0.1, 129)
 steps, counts = (30, [32, 64]) if fast else (800, [8, 32, 1024, 100_000])
 trained = 32
-networks = load("ponti2025._sigmoid_network")  # reproductions/ponti2025/_sigmoid_network.py
-transformers = load("ponti2025._measure_transformer")
-figures = load("ponti2025._universality_figures")
+networks = load_module("ponti2025._sigmoid_network")  # reproductions/ponti2025/_sigmoid_network.py
+transformers = load_module("ponti2025._measure_transformer")
+figures = load_module("ponti2025._universality_figures")
 
 
 # A network built

@@ -41,7 +41,7 @@ def _study(spec: str, function: str) -> Kind:
     """An experiment in learning or a Gaussian study."""
     page, finish = (
         "metastable.report.pages.study:write_study",
-        "metastable.report.studies:result_of",
+        "metastable.report.studies:result_of_study",
     )
     return Kind(spec, function, page, finish=finish)
 
@@ -68,7 +68,7 @@ KINDS = {
     ),
     "reproduction": Kind(
         "metastable.reproduce.spec:Reproduction",
-        "metastable.reproduce.perform:prepare",
+        "metastable.reproduce.perform:prepare_reproduction",
         "metastable.report.pages.reproduction:write_reproduction",
         noun="reproduction",
     ),
@@ -77,7 +77,7 @@ KINDS = {
         "metastable.models.spec:inspect_spec",
         "metastable.report.pages.inspect:write_inspection",
         noun="inspection",
-        finish="metastable.report.pages.inspect:result_of",
+        finish="metastable.report.pages.inspect:result_of_inspection",
     ),
     "classification": _study(
         "metastable.learn.spec:Classification",

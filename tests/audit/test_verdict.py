@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metastable.audit.blind import Blind
-from metastable.audit.evidence import examine, questions, rank_items
+from metastable.audit.evidence import questions, rank_items, weigh_evidence
 from metastable.audit.statistics import Interval
 from metastable.audit.validity import check_blind, check_calibration, check_nulls, check_size
 from metastable.audit.verdict import _decide, make_verdict
@@ -16,7 +16,7 @@ MATCHED = Blind(Interval(0.4, 0.5, 0.6))
 
 
 def decide(rows, level=0.05):
-    findings = examine(questions(rows), draws=999)
+    findings = weigh_evidence(questions(rows), draws=999)
     return _decide(findings, [check_blind(MATCHED)], level)
 
 
@@ -92,8 +92,8 @@ def test_likelihood_alone_is_told_as_such():
 
 def test_membership_is_never_looked_at():
     known, unknown = (make_rows(0.5, known=flag) for flag in (True, False))
-    assert [one.to_dict() for one in examine(questions(known), draws=99)] == [
-        one.to_dict() for one in examine(questions(unknown), draws=99)
+    assert [one.to_dict() for one in weigh_evidence(questions(known), draws=99)] == [
+        one.to_dict() for one in weigh_evidence(questions(unknown), draws=99)
     ]
 
 
@@ -111,7 +111,7 @@ def test_documents_are_the_units():
         )
         for k in range(10)
     ]
-    (only,) = examine(questions(rows))
+    (only,) = weigh_evidence(questions(rows))
     assert only.p_value == pytest.approx(1 / 6)
     size = check_size(questions(rows), 0.05, 9999)
     assert size.held is False and "bring more documents" in size.told

@@ -16,7 +16,7 @@ from metastable.models import (
     TransformerConfig,
     accuracy,
     recall_curves,
-    train,
+    train_model,
 )
 
 pytestmark = pytest.mark.claim
@@ -30,7 +30,7 @@ def test_copies_and_reverses(task):
     """
     model = EncoderDecoder(TransformerConfig(task.vocabulary, 64, 8, 6, 128, norm_first=True))
     started = time.process_time()
-    train(model, task, Recipe(steps=600, rows=64, rate=2e-3, warmup=100))
+    train_model(model, task, Recipe(steps=600, rows=64, rate=2e-3, warmup=100))
     spent = time.process_time() - started
     assert accuracy(model, task, rows=1000) >= 0.99
     assert spent < 240

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.tasks import Batch, Copy, Recall, Reverse, accuracy, pose
-from metastable.models.own.training import Recipe, train
+from metastable.models.own.training import Recipe, train_model
 from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, TransformerConfig
 
 TASK = Reverse(symbols=4, length=3)
@@ -44,35 +44,35 @@ def same(a, b):
 def test_resumed_training_ends_in_the_same_bits(build, tmp_path):
     handler = signal.getsignal(signal.SIGINT)
     whole, cut, fresh = build(), build(), build()
-    straight = train(whole, TASK, RECIPE)
+    straight = train_model(whole, TASK, RECIPE)
     path = tmp_path / "state.npz"
     # The first call makes the checkpoint's fingerprint; call 6 is step 5.
     with pytest.raises(KeyboardInterrupt):
-        train(cut, CutAt(TASK, 6), RECIPE, checkpoint=path, every=100)
+        train_model(cut, CutAt(TASK, 6), RECIPE, checkpoint=path, every=100)
     with np.load(path, allow_pickle=False) as kept:
         assert 5 in [int(leaf) for leaf in kept.values() if leaf.dtype.kind == "i"]
     assert not same(whole, cut)
-    resumed = train(fresh, TASK, RECIPE, checkpoint=path)
+    resumed = train_model(fresh, TASK, RECIPE, checkpoint=path)
     assert same(whole, fresh)
     assert np.array_equal(straight.losses, resumed.losses)
     again = build()
-    assert train(again, CutAt(TASK, 3), RECIPE, checkpoint=path).losses.size == RECIPE.steps
+    assert train_model(again, CutAt(TASK, 3), RECIPE, checkpoint=path).losses.size == RECIPE.steps
     assert same(whole, again)  # finished: read back, and no step was taken
     assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_seed_decides():
     a, b, c = (BUILDERS["decoder"]() for _ in range(3))
-    train(a, TASK, RECIPE)
+    train_model(a, TASK, RECIPE)
     torch.manual_seed(99)  # the state of the world does not
-    train(b, TASK, RECIPE)
-    train(c, TASK, Recipe(steps=12, rows=8, rate=3e-3, warmup=4, seed=6))
+    train_model(b, TASK, RECIPE)
+    train_model(c, TASK, Recipe(steps=12, rows=8, rate=3e-3, warmup=4, seed=6))
     assert same(a, b) and not same(a, c)
 
 
 def test_checkpoint_of_another_training_is_refused(tmp_path):
     path = tmp_path / "state.npz"
-    train(BUILDERS["gru"](), TASK, RECIPE, checkpoint=path)
+    train_model(BUILDERS["gru"](), TASK, RECIPE, checkpoint=path)
     others = [
         (BUILDERS["gru"](), TASK, Recipe(steps=13, rows=8)),
         (BUILDERS["gru"](), Copy(symbols=4, length=3), RECIPE),
@@ -81,10 +81,10 @@ def test_checkpoint_of_another_training_is_refused(tmp_path):
     ]
     for model, task, recipe in others:
         with pytest.raises(ValueError, match="checkpoint must be a whole one of this training"):
-            train(model, task, recipe, checkpoint=path)
+            train_model(model, task, recipe, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="checkpoint must be a whole one of this training"):
-        train(BUILDERS["gru"](), TASK, RECIPE, checkpoint=path)
+        train_model(BUILDERS["gru"](), TASK, RECIPE, checkpoint=path)
 
 
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
@@ -99,7 +99,7 @@ def test_loss_is_the_cross_entropy_of_the_answer(build):
     assert float(abs(want - found).detach()) < 1e-6
     if not isinstance(model, Recurrent):
         return
-    assert train(model, TASK, RECIPE).losses[0] == pytest.approx(found.item(), rel=1e-6)
+    assert train_model(model, TASK, RECIPE).losses[0] == pytest.approx(found.item(), rel=1e-6)
 
 
 def test_first_step_is_adams():
@@ -110,7 +110,7 @@ def test_first_step_is_adams():
     language, ids, first = pose(model, batch)
     loss = -language.log_probs(ids)[:, first - 1 :].mean()
     (gradient,) = torch.autograd.grad(loss, model.unembed.bias)
-    train(model, TASK, Recipe(steps=1, rows=8, rate=3e-3, warmup=4, seed=5))
+    train_model(model, TASK, Recipe(steps=1, rows=8, rate=3e-3, warmup=4, seed=5))
     moved = model.unembed.bias.detach() - before
     assert torch.allclose(moved, -3e-3 / 4 * gradient.sign(), rtol=1e-4)
 
@@ -127,7 +127,7 @@ def test_tiny_transformer_learns_to_reverse():
     task = Reverse(symbols=4, length=3)
     model = EncoderDecoder(TransformerConfig(task.vocabulary, 32, 4, 1, 64))
     assert accuracy(model, task) < 0.6
-    fit = train(model, task, Recipe(steps=200, rows=64, rate=5e-3, warmup=20))
+    fit = train_model(model, task, Recipe(steps=200, rows=64, rate=5e-3, warmup=20))
     assert fit.losses[0] > 1.0 > 0.1 > fit.loss
     assert accuracy(model, task) > 0.98
 
@@ -140,10 +140,10 @@ def test_plain_texts_need_no_source():
     def task(random, rows):
         return Batch(text.expand(rows, -1))
 
-    assert train(model, task, Recipe(steps=80, rows=2, rate=1e-2, warmup=5)).loss < 0.05
+    assert train_model(model, task, Recipe(steps=80, rows=2, rate=1e-2, warmup=5)).loss < 0.05
     assert torch.equal(model.generate(text[:, :1], 5), text[:, 1:])
     with pytest.raises(ValueError, match="an encoder needs a source"):
-        train(EncoderDecoder(TransformerConfig(4, 16, 4, 1, 32)), task, RECIPE)
+        train_model(EncoderDecoder(TransformerConfig(4, 16, 4, 1, 32)), task, RECIPE)
 
 
 def test_tasks_say_what_they_promise():
@@ -167,7 +167,7 @@ def test_refusals():
     with torch.no_grad():
         model.unembed.bias[0] = torch.nan
     with pytest.raises(FloatingPointError, match="at step 1: lower the rate"):
-        train(model, TASK, RECIPE)
+        train_model(model, TASK, RECIPE)
     for name in ("steps", "rows", "warmup"):
         with pytest.raises(ValueError, match=f"{name} must be an integer >= 1"):
             Recipe(**{name: 0})
@@ -176,4 +176,4 @@ def test_refusals():
     with pytest.raises(ValueError, match="lag must be an integer >= 1"):
         Recall(0)
     with pytest.raises(ValueError, match="checkpoint must lie in a folder that exists"):
-        train(BUILDERS["gru"](), TASK, RECIPE, checkpoint="/nowhere/state.npz")
+        train_model(BUILDERS["gru"](), TASK, RECIPE, checkpoint="/nowhere/state.npz")

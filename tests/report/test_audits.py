@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from metastable.audit.evidence import examine, questions
+from metastable.audit.evidence import questions, weigh_evidence
 from metastable.audit.spec import AuditConfig, Source
 from metastable.core.outcome import Outcome
 from metastable.core.result import Result, write_result
@@ -27,7 +27,7 @@ def write_audit(folder, rows, overlap=0.5, size="complex", verdict="replicates",
         writer = csv.DictWriter(file, COLUMNS, restval="")
         writer.writeheader()
         writer.writerows(rows)
-    found = examine(questions(rows), draws=99)
+    found = weigh_evidence(questions(rows), draws=99)
     means = {"members": None, "protected": 0.5, "control": 0.9}
     summary = {
         "verdict": verdict,

@@ -14,7 +14,7 @@ from metastable.learn.spec import Classification
 from metastable.report.drawing import draw, write_film
 from metastable.report.figures.learning import film_frames, plot_chart, plot_frames
 from metastable.report.pages.study import write_study
-from metastable.report.studies import result_of
+from metastable.report.studies import result_of_study
 
 RNG = np.random.default_rng(0)
 FRAMES = Frames(
@@ -57,7 +57,7 @@ def test_a_chart_shows_its_values_and_its_lines():
 def test_a_page_holds_curves_and_pictures(tmp_path):
     figures = {"c": CURVES, "f": FRAMES, "m": CHART}
     answer = Answer(Outcome("done", "."), {"a": 1.0}, figures=figures, sentence="x")
-    result = dataclasses.replace(result_of(Classification(), answer), folder=tmp_path)
+    result = dataclasses.replace(result_of_study(Classification(), answer), folder=tmp_path)
     page = write_study(result)
     assert page.read_text().count("<svg") == 3
     assert {p.name for p in (tmp_path / "figures").glob("*.gif")} == {"f.gif"}

@@ -1,12 +1,12 @@
 import numpy as np
 
-from metastable.report.figures.run import choose_frames, follow, partition
+from metastable.report.figures.run import choose_frames, partition, token_tracks
 from tests.report import made
 
 
 def test_tokens_are_followed_until_they_merge():
-    assert follow(made.circle()).shape == (13, 40, 2)
-    assert follow(made.merging()) is None
+    assert token_tracks(made.circle()).shape == (13, 40, 2)
+    assert token_tracks(made.merging()) is None
 
 
 def test_frames_are_dense_where_tokens_move():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metastable.reproduce import catalogue as module
-from metastable.reproduce.catalogue import catalogue, function_of, load, read_entry, sources
+from metastable.reproduce.catalogue import catalogue, function_of, load_module, read_entry, sources
 from metastable.reproduce.entry import Entry
 
 GOOD = {"title": "a title", "places": ["Figure 1"], "claim": "a claim", "method": "a method"}
@@ -64,14 +64,14 @@ def test_one_name_stands_for_one_entry(tmp_path, monkeypatch):
 def test_the_folder_is_one_package_however_it_is_imported():
     import reproductions.valente2024.wendel as imported
 
-    assert load("valente2024.wendel") is imported
+    assert load_module("valente2024.wendel") is imported
 
 
 def test_another_package_of_the_name_is_refused(tmp_path, monkeypatch):
-    load("valente2024")
+    load_module("valente2024")
     monkeypatch.setattr(module, "_home", lambda: tmp_path)
     with pytest.raises(ValueError, match="reproductions must be the package at"):
-        load("valente2024")
+        load_module("valente2024")
 
 
 def test_listing_imports_no_numerical_package():

@@ -32,7 +32,7 @@ from metastable.audit.target import (
     build_model,
     file_digests,
     make_alphabet,
-    open_folder,
+    open_model_folder,
     refuse_folder,
     torch_device,
     train_target,
@@ -47,7 +47,7 @@ from metastable.core.result import Result, write_result
 from metastable.models.own.training import Recipe
 
 if TYPE_CHECKING:
-    from metastable.audit.verdict import Verdict
+    from metastable.audit.verdict import AuditVerdict
 
 ITEMS = "items.csv"
 WARMUP = 50
@@ -57,7 +57,7 @@ _KINDS: dict[str, Any] = {kind.name: kind for kind in (Prefix, Soft, Shared, Dis
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """A config with its documents dealt out."""
 
     config: AuditConfig
@@ -89,7 +89,7 @@ class Case:
         return collect(target, items, generators, **settings, **more)
 
 
-def prepare(config: AuditConfig) -> Case:
+def prepare(config: AuditConfig) -> AuditCase:
     """Read the documents and deal them out; bad input is refused here, before any training."""
     torch_device(config.model.device)
     for path in (config.model.path, config.model.reference):
@@ -105,7 +105,7 @@ def prepare(config: AuditConfig) -> Case:
     documents = {("corpus", d.name): d.text for d in corpus.documents}
     if control is not None:
         documents |= {("control", d.name): d.text for d in control.documents}
-    return Case(config, corpus, split, documents)
+    return AuditCase(config, corpus, split, documents)
 
 
 def _read(source: Source) -> Corpus:
@@ -113,7 +113,7 @@ def _read(source: Source) -> Corpus:
 
 
 def fit(
-    case: Case, training: Sequence[Window], seed: int, checkpoint: Path | None = None
+    case: AuditCase, training: Sequence[Window], seed: int, checkpoint: Path | None = None
 ) -> Fitted:
     """M as the config wants it, trained on windows from a seed."""
     model = case.config.model
@@ -182,9 +182,9 @@ def run_audit(config: AuditConfig, folder: Path) -> Result:
     case = prepare(config)
     target, reference = None, None
     if config.model.family == "folder":
-        target = open_folder(str(config.model.path), config.model.device)
+        target = open_model_folder(str(config.model.path), config.model.device)
         if config.model.reference:
-            reference = open_folder(config.model.reference, config.model.device)
+            reference = open_model_folder(config.model.reference, config.model.device)
     generators = build_generators(config.generators)
     alphabet = case.alphabet() if target is None else target.alphabet
     limit = getattr(target and target.model, "places", None)
@@ -201,7 +201,7 @@ def prepare_audit(config: AuditConfig) -> Callable[[Path, bool | None], Result]:
 
 
 def _examine(
-    case: Case,
+    case: AuditCase,
     folder: Path,
     unfinished: Path,
     target: Target | None,
@@ -248,7 +248,7 @@ def cheapest(generators: Sequence[Generator]) -> list[Generator]:
 
 
 def null_cases(
-    case: Case, target: Target, reference: Target | None
+    case: AuditCase, target: Target, reference: Target | None
 ) -> list[tuple[str, Target, Sequence[Item]]]:
     """Models and items that nothing must show on, by name."""
     items, seed, model = case.split.items, case.config.seed, case.config.model
@@ -320,7 +320,7 @@ def _keep_model(fitted: Fitted, folder: Path) -> None:
     part.rename(folder)
 
 
-def _result(config: AuditConfig, found: Verdict) -> Result:
+def _result(config: AuditConfig, found: AuditVerdict) -> Result:
     """The result of an audit: conditions are its rows of expected against observed."""
     words = {True: verdict.AGREE, False: verdict.DISAGREE, None: verdict.NOT_APPLICABLE}
     claim = ("derived: audit.validity", "holds", None, "")

@@ -54,7 +54,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Finding:
+class EvidenceRow:
     """What a question showed; `adjusted` is Holm's p-value over all questions of the audit."""
 
     name: str
@@ -112,7 +112,9 @@ def permutation_p_values(
     return p, statistics.adjust_holm(p)
 
 
-def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> list[Finding]:
+def weigh_evidence(
+    asked: Sequence[Question], *, draws: int = 9999, seed: int = 0
+) -> list[EvidenceRow]:
     """Answer all questions, with Holm's adjustment over them."""
     findings = []
     for q, p, adjusted in zip(
@@ -120,11 +122,11 @@ def examine(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> l
     ):
         area = statistics.auc(q.protected, q.control)
         effect = statistics.effect(q.protected, q.control, seed=seed)
-        findings.append(Finding(q.name, q.score, q.reconstructs, p, adjusted, area, effect))
+        findings.append(EvidenceRow(q.name, q.score, q.reconstructs, p, adjusted, area, effect))
     return findings
 
 
-def decisive(findings: Sequence[Finding]) -> Finding:
+def decisive(findings: Sequence[EvidenceRow]) -> EvidenceRow:
     """The finding that carries the verdict: the smallest adjusted p-value.
 
     p-values of random relabellings have a least value, where many tie: then the first in the

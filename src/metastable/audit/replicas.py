@@ -21,7 +21,7 @@ from metastable.core.folder import MANIFEST, claimed
 MOST = 10_000  # audits of a sweep, models of a null
 
 
-def run_sweep(
+def run_replicas(
     config: AuditConfig,
     folder: Path,
     *,

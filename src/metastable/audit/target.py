@@ -23,7 +23,7 @@ from metastable.models.folder import WEIGHTS
 from metastable.models.own.language import LanguageModel, pick
 from metastable.models.own.recurrent import Recurrent, RecurrentConfig
 from metastable.models.own.tasks import Batch
-from metastable.models.own.training import Fit, Recipe, train
+from metastable.models.own.training import Fit, Recipe, train_model
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 from metastable.models.pretrained import sha256
 
@@ -155,7 +155,7 @@ def train_target(
     ids, _ = target.rows([before + text for before, text in training])
     leads = np.array([len(alphabet.encode(before)) for before, _ in training])
     task = Reading(torch.cat([target.opening(len(ids)), ids], 1), leads)
-    fit = train(model, task, recipe, checkpoint=checkpoint, progress=progress)
+    fit = train_model(model, task, recipe, checkpoint=checkpoint, progress=progress)
     target.freeze()
     count = sum(w.numel() for w in model.parameters())
     divergence = window_nll(target, texts) - math.log(len(set(texts)))
@@ -172,7 +172,7 @@ def window_nll(target: Target, texts: Sequence[str]) -> float:
     return -total / len(texts)
 
 
-def open_folder(folder: str | Path, device: str = "cpu") -> Target:
+def open_model_folder(folder: str | Path, device: str = "cpu") -> Target:
     """A causal language model of a Hugging Face folder, as a target."""
     from metastable.models.folder import load_causal
 

@@ -15,7 +15,14 @@ from numpy.typing import ArrayLike
 
 from metastable.audit import validity
 from metastable.audit.blind import separate_blindly
-from metastable.audit.evidence import Finding, Question, Row, decisive, examine, questions
+from metastable.audit.evidence import (
+    EvidenceRow,
+    Question,
+    Row,
+    decisive,
+    questions,
+    weigh_evidence,
+)
 from metastable.audit.overlap import estimate_overlap
 from metastable.audit.statistics import tpr_at_fpr
 
@@ -23,7 +30,7 @@ DRAWS = 9999
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AuditVerdict:
     """The verdict and what it rests on.
 
     `decided_by` names the question of the smallest adjusted p-value; `auc`, `tpr_at_1pct` and
@@ -62,7 +69,7 @@ def make_verdict(
     replicates: Sequence[float] = (),
     known_members: ArrayLike | None = None,
     seed: int = 0,
-) -> Verdict:
+) -> AuditVerdict:
     """The verdict of an audit, from its rows.
 
     `blind` holds the texts of protected and of control documents, for the classifier that never
@@ -76,7 +83,7 @@ def make_verdict(
     """
     asked = questions(rows)
     main = asked[0]
-    findings = examine(asked, draws=DRAWS, seed=seed)
+    findings = weigh_evidence(asked, draws=DRAWS, seed=seed)
     separated = separate_blindly(*blind, seed=seed)
     settings = {"draws": DRAWS, "seed": seed}
     null = {name: validity.null_p(own, **settings) for name, own in (nulls or {}).items()}
@@ -96,7 +103,7 @@ def make_verdict(
     carrier = asked[findings.index(best)]
     rates = [_rate(carrier, level) for level in (0.01, 0.001, 1 / len(carrier.control))]
     written = rows if main.reconstructs else []
-    return Verdict(
+    return AuditVerdict(
         verdict=verdict,
         reason=reason,
         p_value=best.adjusted,
@@ -116,7 +123,7 @@ def make_verdict(
 
 
 def _decide(
-    findings: Sequence[Finding], conditions: Sequence[validity.Condition], level: float
+    findings: Sequence[EvidenceRow], conditions: Sequence[validity.Condition], level: float
 ) -> tuple[str, str]:
     failed = [f"{validity.in_words(c.name)}: {c.told}" for c in conditions if c.held is False]
     if failed:

@@ -16,7 +16,7 @@ from metastable.cli import audit, explore, gaussian, inspect, learn, reproduce, 
 from metastable.cli.failures import (
     Commands,
     Escaped,
-    describe,
+    describe_error,
     refuse_unwritable,
     warnings_on_one_line,
 )
@@ -76,7 +76,7 @@ def main() -> None:
         raise
     except BaseException as error:
         cause = (error.__cause__ or error) if isinstance(error, Escaped) else error
-        line, code = describe(cause, arguments)
+        line, code = describe_error(cause, arguments)
         if "--debug" in arguments and code != 130:
             raise cause from cause.__cause__
         print(line, file=sys.stderr)

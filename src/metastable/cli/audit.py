@@ -56,10 +56,10 @@ def sweep(
     if not 0 <= seeds <= 10_000:
         raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
     with _needs_models(), _goes_on():
-        from metastable.audit.replicas import run_sweep
+        from metastable.audit.replicas import run_replicas
         from metastable.audit.spec import AuditConfig
 
-        told = run_sweep(
+        told = run_replicas(
             AuditConfig.load(config),
             out,
             overlaps=overlaps,

@@ -15,7 +15,7 @@ from metastable.flows import flow
 from metastable.measures import orthogonal, uniform
 
 
-def examine() -> dict[str, Any]:
+def check_machine() -> dict[str, Any]:
     """Versions, devices and checks; `healthy` when every check passed."""
     checks = {
         "float64 is on": jnp.zeros(1).dtype == jnp.float64,

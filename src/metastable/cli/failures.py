@@ -66,7 +66,7 @@ def refuse_unwritable(arguments: Sequence[str]) -> None:
             ) from None
 
 
-def describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
+def describe_error(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
     """The line that tells of an exception, and the exit code.
 
     1: could not be computed or written; 2: bad input; 130: interrupted. `arguments` are those of

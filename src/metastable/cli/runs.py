@@ -164,9 +164,9 @@ def tell_unchecked(folder: Path) -> str | None:
 
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
-    from metastable.cli.doctor import examine
+    from metastable.cli.doctor import check_machine
 
-    report = examine()
+    report = check_machine()
     if as_json:
         print(json.dumps(report))
     else:

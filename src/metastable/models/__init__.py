@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from metastable.models.own.tasks import Reverse as Reverse
     from metastable.models.own.tasks import accuracy as accuracy
     from metastable.models.own.training import Recipe as Recipe
-    from metastable.models.own.training import train as train
+    from metastable.models.own.training import train_model as train_model
     from metastable.models.own.transformer import DecoderOnly as DecoderOnly
     from metastable.models.own.transformer import EncoderDecoder as EncoderDecoder
     from metastable.models.own.transformer import Trace as Trace
@@ -65,7 +65,7 @@ _HOMES = {
     "own.recurrent": "Recurrent RecurrentConfig",
     "own.saving": "load_model save_model",
     "own.tasks": "Batch Copy Recall Reverse accuracy",
-    "own.training": "Recipe train",
+    "own.training": "Recipe train_model",
     "own.transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
 }
 __getattr__, __dir__, _names = lazy("metastable.models", _HOMES, extra="models")

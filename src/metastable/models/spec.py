@@ -52,7 +52,7 @@ class Inspect(Spec):
         return fingerprint(content)
 
 
-def read_texts(path: Path, lines: bool) -> list[str]:
+def read_prompts(path: Path, lines: bool) -> list[str]:
     """The texts of a file, of its lines, or of a folder."""
     if path.is_dir():
         texts = [file.read_text(encoding="utf-8") for file in sorted(path.glob("*.txt"))]
@@ -68,7 +68,7 @@ def read_texts(path: Path, lines: bool) -> list[str]:
 
 def inspect_spec(spec: Inspect, unfinished: Path | None, progress: bool | None) -> Any:
     """Look at the model and the texts of a spec; nothing of it can be gone on with."""
-    texts = read_texts(Path(spec.text), spec.lines)
+    texts = read_prompts(Path(spec.text), spec.lines)
     for package in ("torch", "transformers", "safetensors"):
         if find_spec(package) is None:
             raise ValueError(

@@ -44,7 +44,7 @@ def figures_of_study(shown: Mapping[str, Any]) -> dict[str, Figure]:
     return figures
 
 
-def result_of(spec: Spec, answer: Answer) -> Result:
+def result_of_study(spec: Spec, answer: Answer) -> Result:
     """The result of a study: its answer with pictures and datasets."""
     return Result(
         spec=spec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metastable.reproduce.catalogue import load, sources
+from metastable.reproduce.catalogue import load_module, sources
 from metastable.reproduce.entry import Entry
 
-__all__ = ["Entry", "load", "sources"]
+__all__ = ["Entry", "load_module", "sources"]

@@ -59,7 +59,7 @@ def read_entry(file: Path) -> Entry:
         raise ValueError(f"{file.name}: {one_line(error)}") from None
 
 
-def load(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     """A module of the reproductions, wherever they lie, as "ponti2025._sigmoid_network"."""
     home = _home()
     if PACKAGE not in sys.modules:
@@ -79,7 +79,7 @@ def load(name: str) -> ModuleType:
 
 def function_of(entry: Entry) -> Callable[..., Finding]:
     """The function that does the work; its arguments are the entry's settings."""
-    function: Any = getattr(load(f"{entry.source}.{entry.name}"), entry.name, None)
+    function: Any = getattr(load_module(f"{entry.source}.{entry.name}"), entry.name, None)
     if function is None:
         raise ValueError(f"{entry.name}.py must define {entry.name}(); it has no such function.")
     try:

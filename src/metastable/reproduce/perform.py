@@ -25,7 +25,7 @@ from metastable.reproduce.spec import Reproduction
 FRAMES = {True: 24, False: 80}  # of a moving picture, fast or not
 
 
-def prepare(spec: Reproduction) -> Callable[[Path | None, bool | None], Result]:
+def prepare_reproduction(spec: Reproduction) -> Callable[[Path | None, bool | None], Result]:
     """Find the entry of a spec; gives the function that does its work."""
     entry = spec.find()
     return lambda unfinished, progress: _result(entry, spec)
@@ -57,7 +57,7 @@ def _result(entry: Entry, spec: Reproduction) -> Result:
     films = {f"{name}-film": film(frames) for name, film in finding.movies.items()}
     first, shown = finding.rows[0], next(iter(finding.figures), None)
     facts = {
-        **describe(entry, spec.fast),
+        **describe_entry(entry, spec.fast),
         "expected": first.expected,
         "observed": first.observed,
         "verdict": finding.verdict,
@@ -80,7 +80,7 @@ def _result(entry: Entry, spec: Reproduction) -> Result:
     )
 
 
-def describe(entry: Entry, fast: bool) -> dict[str, Any]:
+def describe_entry(entry: Entry, fast: bool) -> dict[str, Any]:
     """What is known of an entry before it is done: its data, folder and command."""
     words = ["metastable", "reproduce", entry.name, *(["--fast"] if fast else [])]
     for key, value in entry.changes.items():

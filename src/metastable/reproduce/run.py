@@ -17,7 +17,7 @@ from metastable.core.result import plain
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE
 from metastable.reproduce.catalogue import catalogue
 from metastable.reproduce.entry import Entry
-from metastable.reproduce.perform import describe, kept, perform
+from metastable.reproduce.perform import describe_entry, kept, perform
 
 FAILED = "failed"
 
@@ -127,4 +127,4 @@ def _safely(entry: Entry, folder: Path, fast: bool) -> dict[str, Any]:
         seconds = round(time.perf_counter() - started, 2)
         result = {"expected": None, "observed": message, "verdict": FAILED, "as_known": False}
         result |= {"seconds": seconds, "figure": None, "rows": [], "notes": [message], "fast": fast}
-        return plain({**describe(entry, fast), **result})
+        return plain({**describe_entry(entry, fast), **result})

@@ -10,7 +10,7 @@ from metastable.comparison.random_matrices.spec import GaussianStudy
 from metastable.comparison.random_matrices.study import answer_verification
 from metastable.comparison.random_matrices.verification import Errors, ErrorSeries
 from metastable.report.pages.study import write_study
-from metastable.report.studies import result_of
+from metastable.report.studies import result_of_study
 from metastable.theory.gaussian import logit_variance, sample_error
 
 
@@ -81,6 +81,6 @@ def test_result_is_json_judged_and_shown(found, tmp_path):
     claims = [row.claim for row in judge_verification(found).rows]
     assert any("velocity" in claim for claim in claims)
     assert not any("as printed" in claim for claim in claims)  # another size than the printed one
-    result = result_of(GaussianStudy(study={"kind": "verify"}), answer)
+    result = result_of_study(GaussianStudy(study={"kind": "verify"}), answer)
     page = write_study(dataclasses.replace(result, folder=tmp_path)).read_text()
     assert page.count("<svg") == 3 and "Verdicts" in page

@@ -12,7 +12,7 @@ import torch
 from metastable.core import checks
 from metastable.core.progress import Bar
 from metastable.models.own.tasks import Recall, accuracy
-from metastable.models.own.training import Recipe, train
+from metastable.models.own.training import Recipe, train_model
 
 
 def gradient_norms(model: Any, lags: Sequence[int], rows: int = 16, seed: int = 0) -> np.ndarray:
@@ -62,7 +62,7 @@ def recall_curves(
             task = Recall(lag, symbols)
             for j, (name, build) in enumerate(families.items()):
                 model = build(task.vocabulary)
-                train(model, task, recipe, progress=False)
+                train_model(model, task, recipe, progress=False)
                 curves[name][k] = accuracy(model, task, rows)
                 bar.update((k * len(families) + j + 1) / (len(lags) * len(families)))
     return curves

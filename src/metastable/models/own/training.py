@@ -67,7 +67,7 @@ class Fit:
         return f"Fit({len(self.losses)} steps, loss {self.loss:.4g}, {self.seconds:.1f} s)"
 
 
-def train(
+def train_model(
     model: Any,
     task: Task,
     recipe: Recipe | None = None,
@@ -90,7 +90,7 @@ def train(
     >>> from metastable.models import Copy, Recurrent, RecurrentConfig
     >>> task = Copy(symbols=2, length=1)
     >>> model = Recurrent(RecurrentConfig(task.vocabulary, "gru", width=8))
-    >>> bool(train(model, task, Recipe(steps=50, rate=0.03, warmup=5)).loss < 0.1)
+    >>> bool(train_model(model, task, Recipe(steps=50, rate=0.03, warmup=5)).loss < 0.1)
     True
     """
     recipe = recipe or Recipe()

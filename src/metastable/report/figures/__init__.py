@@ -39,7 +39,7 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
         figures["sphere"] = tokens.plot_strip(run)
     elif not first.on_sphere and first.dim > 1:
         figures["hulls"] = tokens.plot_hulls(run)
-    elif not first.on_sphere and tokens.follow(run) is not None:
+    elif not first.on_sphere and tokens.token_tracks(run) is not None:
         figures["line"] = tokens.plot_line(run)
     figures["clusters"] = tokens.plot_clusters(run)
     if first.on_sphere and energetic:

@@ -27,7 +27,7 @@ SHARE_OF_PAIRS = Axis("share of pairs", scale="log", limits=(1e-4, 1.0))
 
 def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
     """Angles of tokens on the circle against time, unwrapped, in the color of their cluster."""
-    tokens = follow(run)
+    tokens = token_tracks(run)
     angle = Axis("angle θ", unit="rad", ticks="pi")
     if tokens is None:
         x = np.repeat(run.times, [frame.count for frame in run.frames])
@@ -55,7 +55,7 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
 
 def plot_line(run: Trajectory, log: bool | None = None) -> Lines:
     """Tokens in R against time."""
-    tokens = follow(run)
+    tokens = token_tracks(run)
     if tokens is None:
         raise ValueError("run must keep its tokens to draw them in R; it has merged some.")
     paths = _paths(run.times, tokens[..., 0], partition(run)[0].labels)
@@ -153,7 +153,7 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     chosen = choose_frames(run, 101)
     times = run.times[chosen]
     count = run.frames[0].count
-    tokens = min(count, MOST_TOKENS) if follow(run) is None else None
+    tokens = min(count, MOST_TOKENS) if token_tracks(run) is None else None
     pairs = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
     shares = np.array([each.histogram for each in pairs]).T
     some = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
@@ -223,13 +223,13 @@ def _over_time(run: Trajectory, log: bool | None, y: Axis, caption: str, **rest:
 
 def cluster_of_each(run: Trajectory) -> tuple[np.ndarray | None, float]:
     """The cluster of each token, and the time of those clusters; None once tokens merged."""
-    if follow(run) is None:
+    if token_tracks(run) is None:
         return None, float(run.times[-1])
     groups, moment = partition(run)
     return groups.labels, moment
 
 
-def follow(run: Trajectory) -> np.ndarray | None:
+def token_tracks(run: Trajectory) -> np.ndarray | None:
     """Tokens through time, (T, n, d), or None when mergers changed their number."""
     same = all(frame.count == run.frames[0].count for frame in run.frames)
     return run.points if same else None
@@ -247,7 +247,7 @@ def choose_frames(run: Trajectory, count: int) -> np.ndarray:
     third of equal shares of the frames mixed in, so that a metastable plateau is not left out.
     """
     shares = np.linspace(0, 1, len(run.times))
-    tokens = follow(run)
+    tokens = token_tracks(run)
     if tokens is not None and len(run.times) > 1:
         moved = np.linalg.norm(np.diff(tokens, axis=0), axis=2) @ np.asarray(run.frames[0].weights)
         path = np.concatenate([[0.0], np.cumsum(moved)])

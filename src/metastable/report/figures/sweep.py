@@ -163,7 +163,7 @@ def _edges(places: np.ndarray) -> np.ndarray:
 def _curves_for(name: str, sweep: Sweep, values: xarray.DataArray) -> Curves:
     """Lines of theory by panel (or by line) and label; empty where no theory applies."""
     draw = _DRAWN.get(name)
-    if draw is None or (values.ndim > 1 and "beta" not in values.dims and name != "similarity"):
+    if draw is None or ("beta" not in values.dims and name != "similarity"):
         return {}
     return draw(sweep, values)
 

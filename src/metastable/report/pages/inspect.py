@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_HEADS = 40  # rows of the table of heads
 
 
-def result_of(spec: Inspect, inspection: Inspection) -> Result:
+def result_of_inspection(spec: Inspect, inspection: Inspection) -> Result:
     """The result of an inspection, with its tables among the facts and its figures as data."""
     every = inspection.to_dict().items()
     facts = {name: value for name, value in every if name not in ("outcome", "out")}
