@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.core.registry import Registry, load_plugin
+from metastable.comparison import CLAIMS
+from metastable.core.registry import PLUGINS, Registry, load_plugin
 from metastable.core.result import ROOT
 from metastable.core.spec import Count
 from metastable.fields.spec import FIELDS
@@ -20,7 +21,11 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture(scope="module")
 def plugin():
+    before = list(CLAIMS)
     load_plugin(EXAMPLES / "plugin.py")
+    yield
+    PLUGINS.clear()
+    CLAIMS[:] = before
 
 
 def test_a_spec_names_what_a_plugin_brought(plugin, tmp_path):
