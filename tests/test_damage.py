@@ -1,6 +1,7 @@
 """Damaged, shared and full folders: refused in one line or mended, never believed."""
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -321,3 +322,21 @@ def test_checkpoints_have_no_checksum_in_the_manifest(tmp_path):
     seal(tmp_path, content, ["*.npz"])
     (tmp_path / "state.npz").write_bytes(b"2")
     assert open_folder(tmp_path, "")["files_sha256"] == {}
+
+
+def test_one_byte_changed_after_the_seal_is_noticed(tmp_path):
+    """Of the same length, in a file and in a file of a folder; the checksums are hashlib's."""
+    (tmp_path / "data").mkdir()
+    files = {tmp_path / "data" / "part": b"1.0", tmp_path / "table.csv": b"2.0"}
+    for file, data in files.items():
+        file.write_bytes(data)
+    seal(tmp_path, {"spec": {}, "outcome": {"name": "done"}, "result": {}, "started": ""})
+    inside, beside = (hashlib.sha256(data).hexdigest() for data in files.values())
+    wanted = {"data": {"part": inside}, "table.csv": beside}
+    assert open_folder(tmp_path, "")["files_sha256"] == wanted
+    for file, data in files.items():
+        file.write_bytes(b"9" + data[1:])
+        with pytest.raises(ValueError, match=f"{file.name} is damaged"):
+            open_folder(tmp_path, "")
+        file.write_bytes(data)
+    open_folder(tmp_path, "")

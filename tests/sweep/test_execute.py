@@ -242,3 +242,32 @@ def test_samples_of_a_noisy_cell_are_the_mean_of_runs_with_their_own_seeds(tmp_p
         runs.append([similarity(frame).mean for frame in run.frames])
     np.testing.assert_allclose(kept, np.mean(runs, axis=0), rtol=0, atol=1e-12)
     assert np.ptp(runs, axis=0).min() > 1e-3  # three starts and three noises, not one
+
+
+def test_samples_of_an_ensemble_are_averaged(tmp_path):
+    """From theory alone: uniform tokens at first, one cluster at last, as means over 64 samples.
+
+    Two uniform tokens of S^{d−1} have a cosine of mean 0 and variance 1/d, pairs are uncorrelated,
+    and E‖x̄‖² = 1/n; in the end every cosine, every probability and every order is 1.
+    """
+    tokens, dim, samples = 4, 16, 64
+    sweep = Sweep.model_validate(
+        {
+            "observables": ["similarity", "pair_probability", "order"],
+            "samples": samples,
+            "axes": {"field.beta": [0.5]},
+            "base": {
+                "measure": {"tokens": tokens, "dim": dim},
+                "flow": {"horizon": 40.0, "frames": 3},
+            },
+        }
+    )
+    execute.run_sweep(sweep, tmp_path / "s")
+    kept = open_sweep(tmp_path / "s").isel(beta=0, repetition=0)
+    deviation = (dim * samples * tokens * (tokens - 1) / 2) ** -0.5
+    assert abs(float(kept["similarity"][0])) < 5 * deviation
+    assert float(kept["pair_probability"][0]) == 0.0
+    # The mean of ‖x̄‖ lies 0.006 below √E‖x̄‖² = 0.5, and 64 samples err by 0.01.
+    assert float(kept["order"][0]) == pytest.approx(tokens**-0.5, abs=0.05)
+    for name in ("similarity", "pair_probability", "order"):
+        assert float(kept[name][-1]) == pytest.approx(1.0, abs=1e-5)
