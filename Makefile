@@ -8,7 +8,7 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled \
 PYTEST := $(CACHE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 
-.PHONY: demo quick test check claims bench fuzz clean
+.PHONY: demo quick test check claims mutants bench fuzz clean
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -60,6 +60,10 @@ check: .venv/docs .venv/pretrained
 ## The slow checks of theorems against runs.
 claims: .venv/pretrained
 	$(PYTEST) -m claim
+
+## Twenty planted bugs, one at a time: each must be noticed by the tests named beside it.
+mutants: .venv/pretrained
+	$(CACHE) OMP_NUM_THREADS=1 $(BIN)/python tests/mutants/run.py
 
 ## Ten thousand odd inputs through the command line; stopped, it goes on where it was.
 fuzz: .venv/pretrained
