@@ -339,11 +339,7 @@ def _plain(head: SelfAttention) -> bool:
 
 
 def _theorem(
-    field: Field,
-    head: SelfAttention | None,
-    tokens: int | None,
-    dim: int,
-    reasons: dict[str, str],
+    field: Field, head: SelfAttention | None, tokens: int | None, dim: int, reasons: dict[str, str]
 ) -> str | None:
     if head is None or field is not head or len(head.position) > int(head.causal):
         reasons["single_cluster_theorem"] = (

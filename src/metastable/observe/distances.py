@@ -133,10 +133,7 @@ def sinkhorn(
 
 
 def sobolev_distance(
-    measure: Points | Density,
-    s: float,
-    other: Points | Density | None = None,
-    highest: int = 64,
+    measure: Points | Density, s: float, other: Points | Density | None = None, highest: int = 64
 ) -> float:
     """Negative Sobolev norm ‖μ − ν‖ in H^{−s} of the sphere, ν = `other` or the uniform measure.
 

@@ -77,13 +77,7 @@ def lyapunov_exponents(
 
 @eqx.filter_jit
 def _follow(
-    measure: Points,
-    field: Field,
-    count: int,
-    key: Array,
-    step: Array,
-    first: Array,
-    last: Array,
+    measure: Points, field: Field, count: int, key: Array, step: Array, first: Array, last: Array
 ) -> Float[Array, " count"]:
     """Σ log R_kk over the steps `first` to `last`."""
     held = measure.on_sphere
