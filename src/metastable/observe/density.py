@@ -17,7 +17,6 @@ from metastable.measures import Density, Points
 from metastable.measures.spectral import basis_for
 from metastable.measures.spectral.kernels import exponential_kernel, log_mean_exponential
 from metastable.measures.spectral.zonal import polynomials
-from metastable.observe.sort import only
 
 
 def density_energy(density: Density, beta: float, scaled: bool = False) -> float:
@@ -84,7 +83,7 @@ def entropy(density: Density) -> float:
     >>> round(entropy(Density.mode(2, 1, 0.25)), 8)  # log((1 + √(3/4))/2) + 1 − √(3/4)
     0.06463813
     """
-    only("entropy", density, Density)
+    checks.defined_for("entropy", density, Density)
     fine = density.resized(max(2 * density.degree, 32))
     f = np.asarray(eqx.filter_jit(fine.basis.values)(fine.coefficients))
     kept = np.where(f > 0, f, 1.0)
@@ -100,7 +99,7 @@ def free_energy(density: Density, field: Field) -> float:
     Softmax attention is no gradient flow of such an F and is refused. Found here, not proved: there
     `entropy` itself falls from every start as long as κ ≤ κ_#, where uniform loses stability.
     """
-    only("free_energy", density, Density)
+    checks.defined_for("free_energy", density, Density)
     checks.instance("field", field, Field, "a field")
     equation = mean_field(field, density.basis)
     if equation.heads:
@@ -123,7 +122,7 @@ def peaks(density: Density, beta: float | None = None) -> int:
     >>> peaks(Density.mode(2, 3, 0.01), beta=5.0)
     3
     """
-    only("peaks", density, Density)
+    checks.defined_for("peaks", density, Density)
     return len(maxima(density, beta))
 
 

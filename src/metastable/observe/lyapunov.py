@@ -14,7 +14,6 @@ from metastable.flows import Geodesic
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
 from metastable.observe.equilibria import check_field
-from metastable.observe.sort import only
 
 
 def lyapunov_exponents(
@@ -48,7 +47,7 @@ def lyapunov_exponents(
     >>> (found + 0.0).round(6).tolist()
     [0.0, -1.0, -1.0]
     """
-    only("lyapunov_exponents", measure, Points)
+    checks.defined_for("lyapunov_exponents", measure, Points)
     check_field(field)
     checks.positive("horizon", horizon)
     checks.nonnegative("transient", transient)

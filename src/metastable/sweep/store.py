@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.folder import FULL, MANIFEST, SPEC, DiskFull
-from metastable.core.lock import LOCK, Lock
+from metastable.core.folder import FULL, LOCK, MANIFEST, SPEC, DiskFull, Lock
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import versions
 from metastable.core.result import DATA, VERDICTS

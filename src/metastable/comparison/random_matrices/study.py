@@ -15,8 +15,8 @@ from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.comparison.random_matrices.iteration import SETTINGS, Iteration, iterate
 from metastable.comparison.random_matrices.spectra import Spectrum, spectra
 from metastable.comparison.random_matrices.verification import Verification, verify
-from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.core.verdict import AGREE, DISAGREE, Comparison, Verdict, judge, not_applicable
 from metastable.theory.fits import MatrixFit, fit_matrix
 from metastable.theory.gaussian import longest_truncated_step
