@@ -58,7 +58,8 @@ def claimed(folder: Path, spec: Spec, what: str = "run") -> Iterator[Path]:
         empty = fresh and not _computed(folder)
         if empty:
             _clear(folder)
-        if _is_full(error):
+        # Also where a library words the system's error itself.
+        if getattr(error, "errno", None) in FULL or "os error 28" in str(error):
             file = getattr(error, "filename", None) or folder
             kept = "nothing is kept" if empty else "what was computed before is kept"
             raise DiskFull(
@@ -263,11 +264,6 @@ def _clear(folder: Path) -> None:
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
             path.rmdir()
-
-
-def _is_full(error: BaseException) -> bool:
-    """Also where a library words the system's error itself."""
-    return getattr(error, "errno", None) in FULL or "os error 28" in str(error)
 
 
 class Lock:

@@ -50,8 +50,10 @@ def power_between(density: Density, other: Density | Points, highest: int) -> np
     alone: the others of ν are Σ_m |ν̂_{ℓm}|² less its zonal part.
     """
     if isinstance(other, Density):
-        same = (density.axis is None) == (other.axis is None)
-        if density.dim != other.dim or not same or not _same_axis(density, other):
+        same = density.axis is other.axis is None
+        if density.axis is not None and other.axis is not None:
+            same = np.allclose(density.axis, other.axis, rtol=0, atol=1e-12)
+        if density.dim != other.dim or not same:
             raise ValueError(
                 f"other must have the geometry and axis of {density!r}; got {other!r}."
             )
@@ -59,19 +61,13 @@ def power_between(density: Density, other: Density | Points, highest: int) -> np
         return basis_for(density.dim, highest, density.zonal).power(gap)
     if other.dim != density.dim or not other.on_sphere:
         raise ValueError(f"other must lie on the sphere of {density!r}; got {other!r}.")
-    seen = Density.from_points(other, highest, density.axis)
-    gap = power_between(density, seen, highest)
+    projected = Density.from_points(other, highest, density.axis)
+    gap = power_between(density, projected, highest)
     if not density.zonal:
         return gap
     from metastable.observe.modes import power
 
-    return gap + np.maximum(power(other, highest) - density_power(seen, highest), 0.0)
-
-
-def _same_axis(density: Density, other: Density) -> bool:
-    if density.axis is None or other.axis is None:
-        return True
-    return bool(np.allclose(density.axis, other.axis, rtol=0, atol=1e-12))
+    return gap + np.maximum(power(other, highest) - density_power(projected, highest), 0.0)
 
 
 def entropy(density: Density) -> float:

@@ -43,15 +43,13 @@ def wasserstein(
     measure, other = (
         m.to_points(QUIET) if isinstance(m, Density) and m.dim == 2 else m for m in (measure, other)
     )
-    for each in (measure, other):
-        checks.defined_for("wasserstein", each, Points)
-    assert isinstance(measure, Points) and isinstance(other, Points)
-    _check_pair(measure, other)
+    checks.defined_for("wasserstein", other, Points)
+    x, v, y, w = _tokens("wasserstein", measure, other)
+    assert isinstance(measure, Points)
     if measure.on_sphere and measure.dim == 2:
         turn = 2 * np.pi
-        return turn * _circle_cost(_turns(measure), _turns(other), order) ** (1 / order)
+        return turn * _circle_cost(_turns(x, v), _turns(y, w), order) ** (1 / order)
     if measure.dim == 1:
-        (x, v, _), (y, w, _) = carrying(measure), carrying(other)
         return float(_line_costs(x, v, y, w, order)[0] ** (1 / order))
     raise ValueError(
         f"measure must live on the circle or the line for an exact distance; got {measure!r}. "
@@ -99,14 +97,12 @@ def sliced_wasserstein(
     >>> sliced_wasserstein(uniform(50, 3), uniform(50, 3))
     0.0
     """
-    checks.defined_for("sliced_wasserstein", measure, Points)
-    _check_pair(measure, other)
+    x, v, y, w = _tokens("sliced_wasserstein", measure, other)
     _check_order(order)
     checks.integer("projections", projections, 1)
     random = np.random.default_rng(checks.integer("seed", seed, 0))
     directions = random.standard_normal((measure.dim, projections))
     directions /= np.linalg.norm(directions, axis=0)
-    (x, v, _), (y, w, _) = carrying(measure), carrying(other)
     costs = _line_costs(x @ directions, v, y @ directions, w, order)
     return float(np.mean(costs) ** (1 / order))
 
@@ -133,13 +129,11 @@ def sinkhorn(
     >>> round(sinkhorn(Points([[1.0, 0.0, 0.0]]), Points([[0.0, 1.0, 0.0]])), 6)
     1.570796
     """
-    checks.defined_for("sinkhorn", measure, Points)
-    _check_pair(measure, other)
+    x, v, y, w = _tokens("sinkhorn", measure, other)
     _check_order(order)
     checks.positive("regularization", regularization)
     checks.positive("tolerance", tolerance)
     checks.integer("iterations", iterations, 1)
-    (x, v, _), (y, w, _) = carrying(measure), carrying(other)
     checks.fits_memory("the cost matrix", 3.0 * len(v) * len(w), "use sliced_wasserstein(...)")
     distance = cdist(x, y)
     if measure.on_sphere:
@@ -188,20 +182,16 @@ def sobolev_distance(
 
 def _gap(measure: Points | Density, other: Points | Density | None, highest: int) -> np.ndarray:
     """Power of μ − ν in each degree from 0 to `highest`."""
+    if isinstance(measure, Density) and other is None:
+        return density_power(measure, highest)
     if isinstance(measure, Density):
-        return (
-            density_power(measure, highest)
-            if other is None
-            else power_between(measure, other, highest)
-        )
+        return power_between(measure, other, highest)
     if isinstance(other, Density):
         return power_between(other, measure, highest)
-    points, weights, _ = carrying(measure)
-    if other is not None:
-        _check_pair(measure, other)
-        places, masses, _ = carrying(other)
-        points, weights = np.concatenate([points, places]), np.concatenate([weights, -masses])
-    return signed_power(points, weights, highest)
+    if other is None:
+        return signed_power(*carrying(measure)[:2], highest)
+    x, v, y, w = _tokens("sobolev_distance", measure, other)
+    return signed_power(np.concatenate([x, y]), np.concatenate([v, -w]), highest)
 
 
 @jax.jit
@@ -287,9 +277,8 @@ def _line_costs(x: np.ndarray, v: np.ndarray, y: np.ndarray, w: np.ndarray, p: f
     return costs
 
 
-def _turns(measure: Points) -> tuple[np.ndarray, np.ndarray]:
+def _turns(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted angles in units of a full turn, in [0, 1), and their masses."""
-    points, weights, _ = carrying(measure)
     places = np.arctan2(points[:, 1], points[:, 0]) / (2 * np.pi) % 1.0
     order = np.argsort(places)
     return places[order], weights[order]
@@ -323,12 +312,15 @@ def _circle_cost(first: Any, second: Any, p: float) -> float:
     return float(masses @ np.abs(gaps) ** p)
 
 
-def _check_pair(measure: Points, other: Points) -> None:
+def _tokens(name: str, measure: Any, other: Any) -> tuple[np.ndarray, ...]:
+    """Points and weights of two measures of tokens in one space."""
+    checks.defined_for(name, measure, Points)
     if (measure.dim, measure.on_sphere) != (other.dim, other.on_sphere):
         raise ValueError(
             f"other must live where measure does; got {measure!r} and {other!r}. "
             "Use .euclidean() or .directions() to bring them together."
         )
+    return *carrying(measure)[:2], *carrying(other)[:2]
 
 
 def _check_order(order: float) -> None:

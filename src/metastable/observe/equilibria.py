@@ -117,13 +117,13 @@ def equilibrium(measure: Points, field: Field) -> Equilibrium:
     check_field(field)
     if not measure.on_sphere:
         raise ValueError("measure must hold tokens on the sphere; got R^d: use .directions().")
-    found = polish(measure, field)
-    if found is None:
+    result = polish(measure, field)
+    if result is None:
         raise ValueError(
             "measure must lie near an equilibrium of the field; Newton's method stalled away from "
             "one: start closer, for instance from the last frame of a long flow."
         )
-    return found
+    return result
 
 
 def check_field(field: Field) -> None:

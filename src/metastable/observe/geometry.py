@@ -116,14 +116,14 @@ def _inside(corners: np.ndarray, point: np.ndarray, slack: float) -> bool:
     # Variables: weights and the worst coordinate error, which is minimised.
     error = np.ones((dim, 1))
     upper = np.block([[corners.T, -error], [-corners.T, -error]])
-    found = linprog(
+    solved = linprog(
         np.append(np.zeros(count), 1.0),
         A_ub=upper,
         b_ub=np.concatenate([point, -point]),
         A_eq=np.append(np.ones(count), 0.0)[None],
         b_eq=[1.0],
     )
-    return bool(found.fun <= slack)
+    return bool(solved.fun <= slack)
 
 
 @dataclass(frozen=True, eq=False)

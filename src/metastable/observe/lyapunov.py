@@ -43,8 +43,8 @@ def lyapunov_exponents(
 
     >>> import metastable as ms
     >>> together = ms.Points([[1.0, 0.0]] * 3)
-    >>> found = lyapunov_exponents(together, ms.SelfAttention(2.0), 1.0, count=3, transient=20.0)
-    >>> (found + 0.0).round(6).tolist()
+    >>> rates = lyapunov_exponents(together, ms.SelfAttention(2.0), 1.0, count=3, transient=20.0)
+    >>> (rates + 0.0).round(6).tolist()
     [0.0, -1.0, -1.0]
     """
     checks.defined_for("lyapunov_exponents", measure, Points)

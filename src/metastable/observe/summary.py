@@ -21,8 +21,8 @@ HARMONICS = 12  # degrees reported of a density
 def attention_of(field: Field | None) -> SelfAttention | None:
     """The single self-attention inside a field, if there is exactly one (noise may join it)."""
     parts = field.parts if isinstance(field, Superposition) else (field,)
-    found = [part for part in parts if isinstance(part, SelfAttention)]
-    return found[0] if len(found) == 1 else None
+    heads = [part for part in parts if isinstance(part, SelfAttention)]
+    return heads[0] if len(heads) == 1 else None
 
 
 def energy_series(run: Trajectory) -> np.ndarray | None:
