@@ -16,8 +16,7 @@ import xarray
 
 import metastable as ms
 from metastable.core.checkpoint import Checkpoint
-from metastable.core.folder import MANIFEST, claimed, open_folder, seal
-from metastable.core.lock import LOCK, Lock
+from metastable.core.folder import LOCK, MANIFEST, Lock, claimed, open_folder, seal
 from metastable.core.provenance import write_manifest
 from metastable.flows.spec import Experiment
 from tests.fuzz.damages import KINDS, RUN, call, damage, files_of, make_audit, make_learn, make_run
@@ -205,7 +204,7 @@ def test_a_folder_in_use_is_refused_by_name_of_its_holder(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from metastable.core.lock import Lock
+from metastable.core.folder import Lock
 lock = Lock(Path(sys.argv[1]), "run")
 print("held", flush=True)
 time.sleep(600)

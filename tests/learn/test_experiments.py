@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 
 from metastable import kinds
 from metastable.cli.gaussian import learn
-from metastable.core.answer import Answer
 from metastable.core.checkpoint import Checkpoint
 from metastable.core.outcome import Outcome
+from metastable.core.result import Result
 from metastable.learn import training
 from metastable.learn.curves import Curves
+from metastable.learn.spec import Classification
 from metastable.report.drawing import draw
 from metastable.report.figures.learning import plot_curves
 
@@ -101,10 +102,10 @@ def test_curves_leave_zeros_out_of_the_logarithmic_panel():
     assert figure.get_label() == "told"
 
 
-def test_an_answer_prints_its_facts():
+def test_a_result_prints_its_facts():
     facts = {"rate": 0.1, "β": {"Newton": 1.0}}
-    answer = Answer(Outcome("done", "It is."), facts, sentence="short")
-    assert str(answer).splitlines() == [
+    result = Result(Classification(), Outcome("done", "It is."), facts, sentence="short")
+    assert str(result).splitlines() == [
         "short",
         "  rate     0.1",
         "  β        Newton 1",

@@ -6,7 +6,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from metastable.measures import Points, caps, gaussian_points, orthogonal, planted, polygon, uniform
 from metastable.observe import clusters, gram_rank
-from metastable.observe.components import components
+from metastable.observe.clusters import components
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,7 +4,7 @@ from scipy.linalg import sqrtm
 
 from metastable.core.numerics import jax, jnp
 from metastable.measures import Gaussian
-from metastable.observe.gaussian import bures_wasserstein
+from metastable.observe.distances import bures_wasserstein
 from tests.gaussians import covariance
 
 

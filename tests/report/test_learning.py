@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 from PIL import Image
 
-from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.learn.spec import Classification
 from metastable.report.drawing import draw, write_film

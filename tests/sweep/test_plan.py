@@ -8,9 +8,8 @@ import pytest
 
 from metastable.flows.build import run_experiment
 from metastable.sweep.estimate import estimate
-from metastable.sweep.extend import extended
 from metastable.sweep.plan import plan_sweep
-from metastable.sweep.spec import Sweep, experiment_with
+from metastable.sweep.spec import Sweep, experiment_with, extended
 from tests.sweep.stores import small
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metastable.sweep.extend import differences, extended
 from metastable.sweep.plan import plan_sweep
-from metastable.sweep.spec import Range, Sweep
+from metastable.sweep.spec import Range, Sweep, differences, extended
 from tests.sweep.stores import small
 
 ROOT = Path(__file__).parents[2]

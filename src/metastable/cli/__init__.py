@@ -12,14 +12,7 @@ from typing import Annotated
 import typer
 
 from metastable import __version__
-from metastable.cli import audit, explore, gaussian, inspect, learn, reproduce, runs, sweep
-from metastable.cli.failures import (
-    Commands,
-    Escaped,
-    describe_error,
-    refuse_unwritable,
-    warnings_on_one_line,
-)
+from metastable.cli import audit, explore, failures, gaussian, inspect, reproduce, runs, sweep
 
 __all__ = ["main"]
 
@@ -29,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    cls=Commands,
+    cls=failures.Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -44,16 +37,8 @@ def _version(
 
 
 for command in (
-    runs.run,
-    runs.predict,
-    runs.compare,
-    runs.report,
-    sweep.sweep,
-    reproduce.reproduce,
-    inspect.inspect,
-    learn.learn,
-    explore.explore,
-    runs.doctor,
+    *(runs.run, runs.predict, runs.compare, runs.report, sweep.sweep, reproduce.reproduce),
+    *(inspect.inspect, runs.learn, explore.explore, runs.doctor),
 ):
     app.command()(command)
 app.add_typer(gaussian.app, name="gaussian")
@@ -69,14 +54,14 @@ def main() -> None:
         sys.argv.append("--help")
     arguments = sys.argv[1:]
     try:
-        refuse_unwritable(arguments)
-        with warnings_on_one_line(arguments):
+        failures.refuse_unwritable(arguments)
+        with failures.warnings_on_one_line(arguments):
             code = app(standalone_mode=False)
     except SystemExit:
         raise
     except BaseException as error:
-        cause = (error.__cause__ or error) if isinstance(error, Escaped) else error
-        line, code = describe_error(cause, arguments)
+        cause = (error.__cause__ or error) if isinstance(error, failures.Escaped) else error
+        line, code = failures.describe_error(cause, arguments)
         if "--debug" in arguments and code != 130:
             raise cause from cause.__cause__
         print(line, file=sys.stderr)

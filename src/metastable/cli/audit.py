@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, show
 from metastable.cli.runs import tell_unchecked
 
 app = typer.Typer(
@@ -31,14 +30,22 @@ def run(config: Config, out: Out, as_json: Json = False, debug: Debug = False) -
 
     The same command run again on a folder whose audit was cut short goes on where it stopped.
     """
-    with _needs_models(), _goes_on():
+    with _auditing():
         from metastable.audit.audit import read_unreported, run_audit
         from metastable.audit.spec import AuditConfig
+        from metastable.report.pages.audit import report_audit
 
         audit = AuditConfig.load(config)
         summary = read_unreported(out, audit) or run_audit(audit, out).to_dict()
-        _report(out)
-    _tell(summary, as_json, _lines(summary))
+        report_audit(out)
+    low, mid, high = summary["overlap_estimate"]
+    errors, exact = summary["reconstruction_error"], summary["exact_rate"]
+    p = f"p = {summary['p_value']:.2g} ({summary['decided_by']})"
+    lines = [f"{summary['verdict']}: {summary['reason']}"]
+    lines += [f"{p}, overlap {mid:.2f} [{low:.2f}, {high:.2f}]"]
+    groups = [group for group in errors if errors[group] is not None]
+    lines += [f"{group}: error {errors[group]:.3f}, exact {exact[group]:.2f}" for group in groups]
+    _show(summary, as_json, *lines, summary["out"])
 
 
 @app.command()
@@ -55,20 +62,18 @@ def sweep(
     overlaps = [_number(text) for text in overlap.split(",") if text]
     if not 0 <= seeds <= 10_000:
         raise ValueError(f"--seeds must be an integer from 0 to 10000; got {seeds}: change it.")
-    with _needs_models(), _goes_on():
+    sizes = [name for name in size.split(",") if name]
+    with _auditing():
         from metastable.audit.replicas import run_replicas
         from metastable.audit.spec import AuditConfig
+        from metastable.report.pages.audit import report_audit
 
-        told = run_replicas(
-            AuditConfig.load(config),
-            out,
-            overlaps=overlaps,
-            sizes=[one for one in size.split(",") if one],
-            seeds=range(seeds),
-        )
-        _report(out)
-    lines = [f"{one['name']}: {one['verdict']} (p = {one['p_value']:.2g})" for one in told["runs"]]
-    _tell(told, as_json, [*lines, told["out"]])
+        axes: dict[str, Any] = {"overlaps": overlaps, "sizes": sizes, "seeds": range(seeds)}
+        summary = run_replicas(AuditConfig.load(config), out, **axes)
+        report_audit(out)
+    runs = summary["runs"]
+    lines = [f"{run['name']}: {run['verdict']} (p = {run['p_value']:.2g})" for run in runs]
+    _show(summary, as_json, *lines, summary["out"])
 
 
 @app.command()
@@ -81,18 +86,19 @@ def null(
     debug: Debug = False,
 ) -> None:
     """p-values where there is nothing to find: are they uniform?"""
-    with _needs_models(), _goes_on():
+    with _auditing():
         from metastable.audit.replicas import run_null
         from metastable.audit.spec import AuditConfig
 
-        told = run_null(AuditConfig.load(config), out, replicas=replicas, resplits=resplits)
-    lines = [
-        f"{told['rejections_at_5pct']:.1%} of p-values at or below 0.05",
-        f"Kolmogorov-Smirnov p: {told['replica_ks_p']:.3g} over {replicas} models, "
-        f"{told['resplit_ks_p']:.3g} over {resplits} re-splits",
-        told["out"],
-    ]
-    _tell(told, as_json, lines)
+        summary = run_null(AuditConfig.load(config), out, replicas=replicas, resplits=resplits)
+    _show(
+        summary,
+        as_json,
+        f"{summary['rejections_at_5pct']:.1%} of p-values at or below 0.05",
+        f"Kolmogorov-Smirnov p: {summary['replica_ks_p']:.3g} over {replicas} models, "
+        f"{summary['resplit_ks_p']:.3g} over {resplits} re-splits",
+        summary["out"],
+    )
 
 
 @app.command()
@@ -119,20 +125,12 @@ def canaries(
 
     kinds = {".jsonl": "jsonl", ".csv": "csv"}
     kind = "sotu" if corpus == "sotu" else kinds.get(Path(corpus).suffix, "text")
-    told = write_trapped(
-        read_corpus(kind, corpus, field),
-        out,
-        inserted=inserted,
-        references=references,
-        length=length,
-        times=times,
-        seed=seed,
-    )
-    lines = [
-        f"{told['inserted']} traps, {told['times']} times each, in {told['documents']} documents",
-        f"train on {out / 'corpus.jsonl'}; keep {out / 'canaries.json'} secret",
-    ]
-    _tell(told, as_json, lines)
+    documents, counts = read_corpus(kind, corpus, field), {"inserted": inserted, "times": times}
+    counts |= {"references": references, "length": length}
+    summary = write_trapped(documents, out, **counts, seed=seed)
+    traps = f"{summary['inserted']} traps, {summary['times']} times each"
+    secret = f"train on {out / 'corpus.jsonl'}; keep {out / 'canaries.json'} secret"
+    _show(summary, as_json, f"{traps}, in {summary['documents']} documents", secret)
 
 
 @app.command()
@@ -145,33 +143,11 @@ def report(
     from metastable.report.pages.audit import report_audit
 
     page = report_audit(folder)
-    _tell({"page": str(page), "unchecked": tell_unchecked(folder)}, as_json, [str(page)])
+    _show({"page": str(page), "unchecked": tell_unchecked(folder)}, as_json, str(page))
 
 
-def _report(folder: Path) -> None:
-    from metastable.report.pages.audit import report_audit
-
-    report_audit(folder)
-
-
-def _lines(summary: dict[str, Any]) -> list[str]:
-    low, mid, high = summary["overlap_estimate"]
-    errors, exact = summary["reconstruction_error"], summary["exact_rate"]
-    return [
-        f"{summary['verdict']}: {summary['reason']}",
-        f"p = {summary['p_value']:.2g} ({summary['decided_by']}), overlap {mid:.2f} "
-        f"[{low:.2f}, {high:.2f}]",
-        *(
-            f"{group}: error {errors[group]:.3f}, exact {exact[group]:.2f}"
-            for group in errors
-            if errors[group] is not None
-        ),
-        summary["out"],
-    ]
-
-
-def _tell(content: dict[str, Any], as_json: bool, lines: list[str]) -> None:
-    print(json.dumps(content) if as_json else "\n".join(lines))
+def _show(content: dict[str, Any], as_json: bool, *lines: str) -> None:
+    show(content, as_json, lambda: print(*lines, sep="\n"))
 
 
 def _number(text: str) -> float:
@@ -182,8 +158,8 @@ def _number(text: str) -> float:
 
 
 @contextmanager
-def _goes_on() -> Iterator[None]:
-    """After Ctrl-C, say on stderr what is done and how to go on, and leave with code 130."""
+def _auditing() -> Iterator[None]:
+    """After Ctrl-C say what is done and how to go on; where the extra is missing, say its name."""
     try:
         yield
     except KeyboardInterrupt as stopped:
@@ -192,12 +168,6 @@ def _goes_on() -> Iterator[None]:
             f"metastable: interrupted{done}: run the same command again to go on", file=sys.stderr
         )
         raise typer.Exit(130) from None
-
-
-@contextmanager
-def _needs_models() -> Iterator[None]:
-    try:
-        yield
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("metastable"):
             raise

@@ -83,7 +83,8 @@ def describe_error(error: BaseException, arguments: Sequence[str]) -> tuple[str,
     if isinstance(error, OSError) and error.errno in FULL:
         return _line(_full(error, arguments)), 1
     if isinstance(error, OSError) and error.errno in REFUSED:
-        return _line(_refused(error)), 2
+        where = "" if error.filename is None or _is_own(error) else f": {error.filename}"
+        return _line(f"{error.strerror}{where}"), 2
     if isinstance(error, ValueError) or (isinstance(error, OSError) and error.errno is None):
         return _line(str(error) or type(error).__name__), 2
     text = " ".join(str(error).split())
@@ -125,11 +126,6 @@ def _full(error: OSError, arguments: Sequence[str]) -> str:
     return (
         f"{where} cannot be written ({error.strerror}): make room, then run the same command again."
     )
-
-
-def _refused(error: OSError) -> str:
-    where = "" if error.filename is None or _is_own(error) else f": {error.filename}"
-    return f"{error.strerror}{where}"
 
 
 def _is_own(error: OSError) -> bool:

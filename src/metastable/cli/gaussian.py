@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.learn import carry_out
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, given_options
+from metastable.cli.runs import carry_out
 
 app = typer.Typer(
     help="Gaussian layers against samples, iterated layers, spectra, teacher and student.",
@@ -127,24 +127,16 @@ def learn(
     The defaults are those of the published experiments. With --out the same command run again goes
     on where it was interrupted.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
-    for name in ("what", "out", "as_json", "debug"):
-        given.pop(name, None)
+    given = given_options(locals(), "what", "out", "as_json", "debug")
     if what not in LEARNED:
         raise ValueError(f"what must be one of {', '.join(LEARNED)}; got {what!r}: choose one.")
     if "keys" in given:
         given["key_dim"] = given.pop("keys")
-    _carry_out({"kind": f"gaussian_{what}", **given}, out, as_json)
+    carry_out({"kind": f"gaussian_{what}", **given}, out, as_json)
 
 
 def _study(seed: int, out: Path | None, as_json: bool, **study: Any) -> None:
-    _carry_out({"kind": "gaussian", "seed": seed, "study": study}, out, as_json)
-
-
-def _carry_out(tree: dict[str, Any], out: Path | None, as_json: bool) -> None:
-    from metastable import kinds
-
-    carry_out(kinds.make(tree), out, as_json)
+    carry_out({"kind": "gaussian", "seed": seed, "study": study}, out, as_json)
 
 
 def _list(choices: dict[str, Any]) -> None:

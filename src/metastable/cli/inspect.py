@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from metastable.cli.options import Debug, Json
+from metastable.cli.options import Debug, Json, conclude, given_options
 
 
 def inspect(
@@ -72,20 +71,11 @@ def inspect(
     Histograms of the cosines of all pairs, clusters, rank, energy, attention and weights, beside
     the same network without training. Nothing is downloaded; no code of a model is run.
     """
-    given = {k: v for k, v in locals().items() if v is not None}
-    given = {k: v for k, v in given.items() if k not in ("out", "as_json", "debug")}
+    given = given_options(locals(), "out", "as_json", "debug")
     from metastable import kinds
     from metastable.models.spec import Inspect
+    from metastable.report.pages.inspect import print_inspection
 
     spec = Inspect.from_tree(given | {"text": str(text), "ablate": tuple(ablate or ())})
     result = kinds.run(spec, out)
-    if as_json:
-        print(json.dumps(result.to_dict()))
-    else:
-        from metastable.report.pages.inspect import print_inspection
-
-        print_inspection(result)
-    if result.outcome.name == "interrupted":
-        raise typer.Exit(130)
-    if result.outcome.name != "done":
-        raise typer.Exit(1)
+    conclude(result, as_json, print_inspection)

@@ -1,8 +1,10 @@
-"""Options that several commands have, and how their values are read."""
+"""What several commands have in common: options, how values are read, how a command ends."""
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,3 +48,29 @@ def read_setting(text: str) -> tuple[str, Any]:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key, value  # a bare word is a string
+
+
+def given_options(options: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """The options that were given, those `left_out` aside."""
+    return {k: v for k, v in options.items() if v is not None and k not in left_out}
+
+
+def show(content: Any, as_json: bool, print_text: Callable[[], None]) -> None:
+    """Print one JSON object, or what `print_text` prints."""
+    if as_json:
+        print(json.dumps(content))
+    else:
+        print_text()
+
+
+def leave(*, interrupted: bool, failed: bool) -> None:
+    """End with code 130 where a command was interrupted, 1 where it failed."""
+    if interrupted or failed:
+        raise typer.Exit(130 if interrupted else 1)
+
+
+def conclude(result: Any, as_json: bool, print_text: Callable[[Any], None]) -> None:
+    """Print a result, and end with the code that its outcome asks for."""
+    show(result.to_dict(), as_json, lambda: print_text(result))
+    ending = result.outcome.name
+    leave(interrupted=ending == "interrupted", failed=ending != "done")

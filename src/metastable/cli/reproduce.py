@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, read_setting
+from metastable.cli.options import Debug, Json, leave, read_setting
 
 
 def reproduce(
@@ -45,15 +45,12 @@ def reproduce(
 
     say = lambda line: print(line, file=sys.stderr)
     changes = dict(read_setting(text) for text in set_ or [])
-    found = run(names, out, changes=changes, fast=fast, workers=workers, again=again, say=say)
+    summary = run(names, out, changes=changes, fast=fast, workers=workers, again=again, say=say)
     if as_json:
-        print(json.dumps(found, ensure_ascii=False))
+        print(json.dumps(summary, ensure_ascii=False))
     else:
-        _tell(found)
-    if found["interrupted"]:
-        raise typer.Exit(130)
-    if found["surprises"]:
-        raise typer.Exit(1)
+        _print_summary(summary)
+    leave(interrupted=summary["interrupted"], failed=summary["surprises"])
 
 
 def _list(as_json: bool) -> None:
@@ -72,14 +69,14 @@ def _list(as_json: bool) -> None:
                 print(f"  {name:32} {entry.title} ({', '.join(entry.places)})")
 
 
-def _tell(found: dict[str, Any]) -> None:
-    counts = ("agree", "disagree", "not_applicable", "failed")
-    told = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in counts if found[name])
-    print(f"{told} in {found['seconds']:.0f} s; {found['resumed']} were done before")
-    for one in found["entries"]:
-        if not one["as_known"]:
-            print(f"  {one['name']}: {one['verdict']}, known to {one['known']}")
-    if found["left"]:
-        print(f"{found['left']} are left: run the same command again")
-    if found["report"]:
-        print(f"page {found['report']}")
+def _print_summary(summary: dict[str, Any]) -> None:
+    names = [n for n in ("agree", "disagree", "not_applicable", "failed") if summary[n]]
+    counts = ", ".join(f"{summary[name]} {name.replace('_', ' ')}" for name in names)
+    print(f"{counts} in {summary['seconds']:.0f} s; {summary['resumed']} were done before")
+    for entry in summary["entries"]:
+        if not entry["as_known"]:
+            print(f"  {entry['name']}: {entry['verdict']}, known to {entry['known']}")
+    if summary["left"]:
+        print(f"{summary['left']} are left: run the same command again")
+    if summary["report"]:
+        print(f"page {summary['report']}")

@@ -1,4 +1,4 @@
-"""One run and what is said of it: run, predict, compare, report, doctor."""
+"""One piece of work and what is said of it: run, learn, predict, compare, report, doctor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, Plugin, read_setting
+from metastable.cli.options import Debug, Json, Plugin, conclude, leave, read_setting, show
+from metastable.core.interrupts import interruption
+from metastable.core.spec import Spec
 
 
 def run(
@@ -51,6 +53,7 @@ def run(
     """
     from metastable import kinds
     from metastable.flows.spec import Experiment
+    from metastable.report.text import print_result
 
     overrides: dict[str, Any] = {
         "measure.dim": dim,
@@ -70,16 +73,51 @@ def run(
     if noise is not None and isinstance(work, Experiment):
         work = work.with_noise(noise)
     result = kinds.run(work, out)
-    if as_json:
-        print(json.dumps(result.to_dict()))
-    else:
-        from metastable.report.text import print_result
+    conclude(result, as_json, print_result)
 
-        print_result(result)
-    if result.outcome.name == "interrupted":
-        raise typer.Exit(130)
-    if result.outcome.name != "done":
-        raise typer.Exit(1)
+
+def learn(
+    spec: Annotated[str, typer.Argument(metavar="SPEC.toml", help="What to learn; see docs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for page, figures, numbers and checkpoints.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Carry out one experiment; print its facts, and keep it in a folder with --out.
+
+    The same command run again on a folder that was interrupted goes on where it stopped.
+    """
+    from metastable import kinds
+
+    carry_out(kinds.load_spec(spec, kind=None), out, as_json)
+
+
+def carry_out(spec: Spec | dict[str, Any], out: Path | None, as_json: bool) -> None:
+    """Carry out a spec, print its result, and end with the code that this asks for."""
+    from metastable import kinds
+    from metastable.core.result import plain
+
+    result = kinds.run(kinds.make(spec) if isinstance(spec, dict) else spec, out)
+    if as_json:
+        data = {
+            name: {array.attrs.get("label", key): array.values for key, array in dataset.items()}
+            for name, dataset in result.data.items()
+        }
+        print(json.dumps(result.to_dict() | {"data": plain(data)}))
+    else:
+        print(result)
+        if result.verdicts.rows:
+            result.verdicts.print()
+        if out is not None:
+            print(f"page in {out / 'report.html'}")
+    sys.stdout.flush()
+    interrupted = result.outcome.name == "interrupted"
+    if interrupted:
+        remedy = "" if out is not None else " With --out DIR it can be gone on with."
+        print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
+    failed = result.outcome.name == "diverged" or not result.verdicts.agrees
+    leave(interrupted=interrupted, failed=failed)
 
 
 def predict(
@@ -101,10 +139,7 @@ def predict(
     if noise is not None:
         field = field + Noise(noise)
     prediction = ask(field, dim, tokens)
-    if as_json:
-        print(json.dumps(prediction.to_dict()))
-    else:
-        prediction.print()
+    show(prediction.to_dict(), as_json, prediction.print)
 
 
 def compare(
@@ -118,12 +153,8 @@ def compare(
 
     verdicts = kinds.open(folder).verdicts
     note = tell_unchecked(folder)
-    if as_json:
-        print(json.dumps(verdicts.to_dict() | {"unchecked": note}))
-    else:
-        verdicts.print()
-    if not verdicts.agrees:
-        raise typer.Exit(1)
+    show(verdicts.to_dict() | {"unchecked": note}, as_json, verdicts.print)
+    leave(interrupted=False, failed=not verdicts.agrees)
 
 
 def report(
@@ -165,13 +196,8 @@ def tell_unchecked(folder: Path) -> str | None:
 def doctor(as_json: Json = False, debug: Debug = False) -> None:
     """Versions, devices, and a self-check of the numerics."""
     from metastable.cli.doctor import check_machine
+    from metastable.report.text import print_doctor
 
     report = check_machine()
-    if as_json:
-        print(json.dumps(report))
-    else:
-        from metastable.report.text import print_doctor
-
-        print_doctor(report)
-    if not report["healthy"]:
-        raise typer.Exit(1)
+    show(report, as_json, lambda: print_doctor(report))
+    leave(interrupted=False, failed=not report["healthy"])

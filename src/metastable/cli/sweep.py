@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, Plugin
+from metastable.cli.options import Debug, Json, Plugin, leave, show
+
+if TYPE_CHECKING:
+    from metastable.sweep.execute import Summary
 
 
 def sweep(
@@ -54,38 +57,26 @@ def sweep(
 
     say = lambda line: print(f"metastable: {line}", file=sys.stderr)
     try:
-        summary = run_sweep(
-            Sweep.load(what[0]),
-            out,
-            workers=workers,
-            scheduler=scheduler,
-            add=add,
-            retry_failed=retry_failed,
-            say=say,
-        )
+        spec = Sweep.load(what[0])
+        who: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
+        summary = run_sweep(spec, out, add=add, retry_failed=retry_failed, say=say, **who)
     except LostScheduler as lost:
         say(str(lost))
         raise typer.Exit(1) from None
-    if as_json:
-        print(json.dumps(summary.to_dict()))
-    else:
-        _tell(summary.to_dict())
-    if summary.interrupted:
-        raise typer.Exit(130)
+    show(summary.to_dict(), as_json, lambda: _print_summary(summary))
+    leave(interrupted=summary.interrupted, failed=summary.failed > 0)
+
+
+def _print_summary(summary: Summary) -> None:
+    text = f"{summary.done} of {summary.cells} cells done in {summary.seconds:.3g} s"
+    text += f" ({summary.cells_per_second:.3g} cells/s)"
+    if summary.skipped:
+        text += f", {summary.skipped} were there before"
     if summary.failed:
-        raise typer.Exit(1)
-
-
-def _tell(summary: dict[str, Any]) -> None:
-    told = f"{summary['done']} of {summary['cells']} cells done in {summary['seconds']:.3g} s"
-    told += f" ({summary['cells_per_second']:.3g} cells/s)"
-    if summary["skipped"]:
-        told += f", {summary['skipped']} were there before"
-    if summary["failed"]:
-        told += f", {summary['failed']} failed (failures.json says why; --retry-failed)"
-    if summary["left"]:
-        told += f", {summary['left']} are left: run the same command again"
-    print(f"{told}\n{summary['store']}")
+        text += f", {summary.failed} failed (failures.json says why; --retry-failed)"
+    if summary.left:
+        text += f", {summary.left} are left: run the same command again"
+    print(f"{text}\n{summary.store}")
 
 
 def _status(store: Path, as_json: bool) -> None:

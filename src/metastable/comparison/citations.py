@@ -31,9 +31,8 @@ def cite(result: Trajectory | Comparison) -> str:
 def bibliography() -> dict[str, str]:
     """All entries of `theory/references.bib` by key."""
     text = files("metastable.theory").joinpath("references.bib").read_text(encoding="utf-8")
-    entries = re.findall(r"^@\w+\{([^,]+),.*?^\}", text, re.M | re.S)
-    bodies = re.findall(r"^@\w+\{.*?^\}", text, re.M | re.S)
-    return dict(zip(entries, bodies, strict=True))
+    entries = re.finditer(r"^@\w+\{([^,]+),.*?^\}", text, re.M | re.S)
+    return {entry[1]: entry[0] for entry in entries}
 
 
 def readable(source: str) -> str:

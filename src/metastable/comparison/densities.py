@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -68,14 +69,9 @@ def _growth(run: Trajectory, densities: list[Density]) -> Verdict:
         return not_applicable(claim, source, "no stretch of small contrast around uniform")
     last = int(small[np.argmax(np.diff(np.append(small, -1)) != 1)])
     rate = float(diffusion(run.field)) if run.field is not None else 0.0
-    rates = spectrum.growth_rates(
-        float(attention.beta),
-        densities[0].dim,
-        highest,
-        normalized=attention.normalized,
-        sign=int(sign),
-        kappa=1 / rate if rate > 0 else math.inf,
-    )
+    beta, dim, kappa = float(attention.beta), densities[0].dim, 1 / rate if rate > 0 else math.inf
+    how: dict[str, Any] = {"normalized": attention.normalized, "sign": int(sign), "kappa": kappa}
+    rates = spectrum.growth_rates(beta, dim, highest, **how)
     predicted = norms[0] * np.exp(np.minimum(rates * run.times[last], 50.0))
     error = np.linalg.norm(norms[last] - predicted) / np.linalg.norm(predicted)
     return judge(claim, source, 0.0, float(error), absolute=0.05)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from metastable.comparison.case import Case, continuous
 from metastable.comparison.prediction import matrices_of
-from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import Rescaled, SelfAttention
 from metastable.observe import clusters, hemisphere, hull, hull_contains, residual
 from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes
@@ -19,15 +20,9 @@ def single_cluster(case: Case) -> Verdict | None:
         return None
     head = case.head
     together = None if case.dim > 64 else hemisphere(case.start).exists
-    theorem = regimes.single_cluster_theorem(
-        case.beta,
-        case.dim,
-        tokens=case.tokens,
-        causal=head.causal,
-        normalized=head.normalized,
-        hemisphere=together,
-        **matrices_of(head, case.dim),
-    )
+    facts: dict[str, Any] = matrices_of(head, case.dim) | {"causal": head.causal}
+    facts |= {"tokens": case.tokens, "normalized": head.normalized, "hemisphere": together}
+    theorem = regimes.single_cluster_theorem(case.beta, case.dim, **facts)
     claim = "all tokens end in one cluster"
     if theorem is None:
         return not_applicable(claim, "regimes", "no theorem covers this field")
@@ -38,7 +33,7 @@ def single_cluster(case: Case) -> Verdict | None:
     # A chain of neighbours is one component too; only a tight one is a cluster.
     if groups.radii.max() > 0.1 / math.sqrt(max(case.beta, 1.0)):
         return not_applicable(claim, theorem.source, f"tokens are still spread {now}")
-    return Verdict(claim, theorem.source, 1, groups.count, "exact", AGREE, theorem.name)
+    return decide(True, claim, theorem.source, 1, groups.count, "exact", theorem.name)
 
 
 def counts_fall(case: Case) -> Verdict | None:
@@ -99,15 +94,10 @@ def equiangular_law(case: Case) -> Verdict | None:
         case.times, case.beta, case.tokens, normalized=case.normalized
     )
     upper = np.triu_indices(case.tokens, 1)
-    seen = [np.asarray(f.points) @ np.asarray(f.points).T for f in case.run.frames]
-    error = max(float(np.abs(g[upper] - e).max()) for g, e in zip(seen, gamma, strict=True))
-    return judge(
-        "orthogonal tokens stay equiangular, ⟨x_i,x_j⟩ = γ_β(t), largest error",
-        "geshkovski2023mathematical, §6",
-        0.0,
-        error,
-        absolute=1e-6,
-    )
+    grams = [np.asarray(f.points) @ np.asarray(f.points).T for f in case.run.frames]
+    error = max(float(np.abs(g[upper] - e).max()) for g, e in zip(grams, gamma, strict=True))
+    claim = "orthogonal tokens stay equiangular, ⟨x_i,x_j⟩ = γ_β(t), largest error"
+    return judge(claim, "geshkovski2023mathematical, §6", 0.0, error, absolute=1e-6)
 
 
 @continuous
@@ -138,9 +128,8 @@ def causal_leader(case: Case) -> Verdict | None:
     claim, source = "all tokens converge to x_1(0)", "karagodin2024clustering, Thm 4.1"
     distance = float(np.linalg.norm(np.asarray(case.run.frames[-1].points) - leader, axis=1).max())
     if distance > 0.1:
-        return not_applicable(
-            claim, source, f"farthest token still {distance:.2g} away at t = {case.times[-1]:.4g}"
-        )
+        far = f"farthest token still {distance:.2g} away at t = {case.times[-1]:.4g}"
+        return not_applicable(claim, source, far)
     return judge(claim + ", farthest token", source, 0.0, distance, absolute=0.1)
 
 
@@ -154,17 +143,9 @@ def repulsive_minimum(case: Case) -> Verdict | None:
     least = float(configurations.scaled_energy(known, case.beta))
     claim, source = f"energy bounded below by the {known.name}", "cohn2007universally"
     reached = float(case.energies[-1])
-    held = reached >= least * (1 - 1e-12)
-    gap = (reached - least) / least
-    return Verdict(
-        claim,
-        source,
-        least,
-        reached,
-        "not below",
-        AGREE if held else DISAGREE,
-        "reached" if gap < 1e-9 else f"{gap:.2g} above",
-    )
+    held, gap = reached >= least * (1 - 1e-12), (reached - least) / least
+    reason = "reached" if gap < 1e-9 else f"{gap:.2g} above"
+    return decide(held, claim, source, least, reached, "not below", reason)
 
 
 @continuous

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from metastable.comparison.case import Case, continuous
-from metastable.core.verdict import AGREE, DISAGREE, Verdict, judge, not_applicable
+from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.geometry.harmonics import multiplicity
 from metastable.observe import kernel_modes
 from metastable.theory import counts, noise, spectrum
@@ -69,14 +69,9 @@ def leaves_uniform(case: Case) -> Verdict | None:
     growing = case.rates > 0
     expected = np.min(np.log(EARLY / case.amplitudes[0, growing]) / case.rates[growing])
     exit = spectrum.exit_time(case.effective_tokens, case.max_rate)
-    return judge(
-        claim,
-        source,
-        float(expected),
-        float(observed),
-        absolute=0.3 / float(case.rates.max()),
-        reason=f"before the time to leave uniform, ln n/(2λ_max) = {float(exit):.4g}",
-    )
+    reason = f"before the time to leave uniform, ln n/(2λ_max) = {float(exit):.4g}"
+    allowed = 0.3 / float(case.rates.max())
+    return judge(claim, source, float(expected), float(observed), absolute=allowed, reason=reason)
 
 
 @continuous
@@ -92,13 +87,13 @@ def first_clusters(case: Case) -> Verdict | None:
     if case.times[-1] < when:
         return not_applicable(claim, source, f"the run ends before the exit at t = {when:.3g}")
     k = int(np.argmin(np.abs(case.times - when)))
-    seen = kernel_modes(case.run.frames[k], case.beta).count
+    observed = kernel_modes(case.run.frames[k], case.beta).count
     law = counts.count_distribution(case.beta, case.dim, case.tokens, samples=1000).counts
-    below = sum(p for count, p in law.items() if count <= seen)
-    above = sum(p for count, p in law.items() if count >= seen)
+    below = sum(p for count, p in law.items() if count <= observed)
+    above = sum(p for count, p in law.items() if count >= observed)
     likely = min(below, above) >= 0.005
     shown = ", ".join(f"{c}: {p:.2f}" for c, p in sorted(law.items()) if p >= 0.005)
-    return Verdict(claim, source, shown, seen, "central 99 %", AGREE if likely else DISAGREE)
+    return decide(likely, claim, source, shown, observed, "central 99 %")
 
 
 def noise_threshold(case: Case) -> Verdict | None:
@@ -136,15 +131,9 @@ def noise_threshold(case: Case) -> Verdict | None:
     late = (case.amplitudes[-len(case.times) // 4 :] / most).max(axis=1).mean()
     expected = "clusters" if kappa > critical else "uniform"
     observed = "clusters" if late > 1 else "uniform"
-    return Verdict(
-        claim,
-        source,
-        expected,
-        observed,
-        "99.9 % of uniform samples",
-        AGREE if expected == observed else DISAGREE,
-        f"κ = {kappa:.4g}, κ_# = {critical:.4g}",
-    )
+    ends, reason = (expected, observed), f"κ = {kappa:.4g}, κ_# = {critical:.4g}"
+    same = expected == observed
+    return decide(same, claim, source, *ends, "99.9 % of uniform samples", reason)
 
 
 def _linear_window(case: Case, claim: str) -> int | Verdict | None:
@@ -157,7 +146,6 @@ def _linear_window(case: Case, claim: str) -> int | Verdict | None:
     window = int(np.argmin(small)) - 1 if not small.all() else small.size - 1
     # Time enough to grow by a third: before that the mean rate is all sampling noise.
     if window < 2 or case.rates.max() * case.times[window] < 0.3:
-        return not_applicable(
-            claim, SOURCE, "fewer than three frames in the linear phase: keep more frames"
-        )
+        few = "fewer than three frames in the linear phase: keep more frames"
+        return not_applicable(claim, SOURCE, few)
     return window

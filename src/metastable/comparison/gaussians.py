@@ -18,6 +18,7 @@ SPANS = 24  # intervals between frames that are integrated again
 LARGEST = 200  # of the dimension, for that: its equations are d² + d
 FAR = 1 - 1e-6  # share of the way to a blow-up up to which closed forms are compared
 SOURCE = "castin2025unified"
+DERIVED = f"{SOURCE}; closed form derived"
 
 
 def judge_gaussian(run: Trajectory) -> tuple[Verdict, ...]:
@@ -36,28 +37,38 @@ def judge_gaussian(run: Trajectory) -> tuple[Verdict, ...]:
         reason = "a statement about continuous depth"
     if reason or not isinstance(head, SelfAttention):
         return tuple(not_applicable(claim, SOURCE, reason) for claim in claims)
-    return tuple(test(claim, run, head) for claim, test in claims.items())
+    case = _Case(run, head)
+    return tuple(test(claim, case) for claim, test in claims.items())
 
 
-def _matrices(run: Trajectory, head: SelfAttention) -> tuple[np.ndarray, np.ndarray]:
-    """A = βKᵀQ and V as d × d matrices."""
-    dim = run.frames[0].dim
-    full = {name: np.eye(dim) if m is None else m for name, m in matrices_of(head, dim).items()}
-    return float(head.beta) * full["key"].T @ full["query"], full["value"]
+class _Case:
+    """A run under one softmax head: A = βKᵀQ and V as d × d matrices, Gaussian frames and times.
+
+    Where V = vI, `scale` is v, `blow_up` the time |v|t of the blow-up, and `closed` are the times
+    vt of the frames before it; otherwise `scale` is None.
+    """
+
+    def __init__(self, run: Trajectory, head: SelfAttention):
+        self.run, dim = run, run.frames[0].dim
+        full = {name: np.eye(dim) if m is None else m for name, m in matrices_of(head, dim).items()}
+        self.form, self.value = float(head.beta) * full["key"].T @ full["query"], full["value"]
+        self.frames = [frame for frame in run.frames if isinstance(frame, Gaussian)]
+        self.times = np.asarray(run.times, float)[: len(self.frames)]
+        self.mean, self.cov = (np.asarray(part) for part in (run.frames[0].mean, run.frames[0].cov))
+        scale = float(self.value[0, 0])
+        self.scale = scale if np.abs(self.value - scale * np.eye(dim)).max() == 0 else None
+        if self.scale is not None:
+            # The run with V = vI is that with V = I and vA in the time vt; v may be negative.
+            self.blow_up = gaussian.blow_up_time(self.cov, math.copysign(1.0, scale) * self.form)
+            self.closed = scale * self.times[abs(scale) * self.times < FAR * self.blow_up]
 
 
-def _states(run: Trajectory) -> tuple[np.ndarray, list[Gaussian]]:
-    kept = [frame for frame in run.frames if isinstance(frame, Gaussian)]
-    return np.asarray(run.times, float)[: len(kept)], kept
-
-
-def _moments(claim: str, run: Trajectory, head: SelfAttention) -> Verdict:
-    times, frames = _states(run)
+def _moments(claim: str, case: _Case) -> Verdict:
+    times, frames, form, value = case.times, case.frames, case.form, case.value
     dim = frames[0].dim
     if len(frames) < 2 or dim > LARGEST:
         why = f"needs two frames and a dimension of {LARGEST} at most"
         return not_applicable(claim, SOURCE, why)
-    form, value = _matrices(run, head)
 
     def velocity(_: float, state: np.ndarray) -> np.ndarray:
         mean, cov = state[:dim], state[dim:].reshape(dim, dim)
@@ -83,63 +94,37 @@ def _moments(claim: str, run: Trajectory, head: SelfAttention) -> Verdict:
     return judge(claim, SOURCE, 0.0, float(max(errors)), absolute=1e-6)
 
 
-def _closed(run: Trajectory, head: SelfAttention) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """A, the times vt of V = vI that come before the blow-up, and v; None for another V."""
-    form, value = _matrices(run, head)
-    scale = float(value[0, 0])
-    if np.abs(value - scale * np.eye(len(value))).max() > 0:
-        return None
-    times, frames = _states(run)
-    # The run with V = vI is that with V = I and vA in the time vt; v may be negative.
-    last = gaussian.blow_up_time(np.asarray(frames[0].cov), math.copysign(1.0, scale) * form)
-    return form, times[abs(scale) * times < FAR * last], scale
-
-
-def _covariance(claim: str, run: Trajectory, head: SelfAttention) -> Verdict:
-    source = f"{SOURCE}; closed form derived"
-    closed = _closed(run, head)
-    if closed is None:
-        return not_applicable(claim, source, "needs V a multiple of the identity")
-    form, times, scale = closed
-    _, frames = _states(run)
-    start = np.asarray(frames[0].cov)
+def _covariance(claim: str, case: _Case) -> Verdict:
+    if case.scale is None:
+        return not_applicable(claim, DERIVED, "needs V a multiple of the identity")
     errors = []
-    for t, frame in zip(times, frames, strict=False):
-        expected = gaussian.covariance_at(scale * t, start, form)
+    for t, frame in zip(case.closed, case.frames, strict=False):
+        expected = gaussian.covariance_at(t, case.cov, case.form)
         errors.append(np.linalg.norm(frame.cov - expected) / max(np.linalg.norm(expected), 1e-300))
-    return judge(claim, source, 0.0, float(max(errors)), absolute=1e-6)
+    return judge(claim, DERIVED, 0.0, float(max(errors)), absolute=1e-6)
 
 
-def _mean(claim: str, run: Trajectory, head: SelfAttention) -> Verdict:
-    source = f"{SOURCE}; closed form derived"
-    closed = _closed(run, head)
-    form = None if closed is None else closed[0]
-    if closed is None or form is None or not np.allclose(form, form.T, rtol=1e-12, atol=0):
-        return not_applicable(claim, source, "needs V a multiple of the identity and KᵀQ symmetric")
-    _, times, scale = closed
-    _, frames = _states(run)
-    mean, cov = np.asarray(frames[0].mean), np.asarray(frames[0].cov)
-    if not np.any(mean):
-        return not_applicable(claim, source, "the mean is zero throughout")
+def _mean(claim: str, case: _Case) -> Verdict:
+    if case.scale is None or not np.allclose(case.form, case.form.T, rtol=1e-12, atol=0):
+        why = "needs V a multiple of the identity and KᵀQ symmetric"
+        return not_applicable(claim, DERIVED, why)
+    if not np.any(case.mean):
+        return not_applicable(claim, DERIVED, "the mean is zero throughout")
     errors = []
-    for t, frame in zip(times, frames, strict=False):
-        expected = gaussian.mean_at(scale * t, mean, cov, form)
+    for t, frame in zip(case.closed, case.frames, strict=False):
+        expected = gaussian.mean_at(t, case.mean, case.cov, case.form)
         size = np.linalg.norm(expected)
         if 0 < size < math.inf:
             errors.append(np.linalg.norm(frame.mean - expected) / size)
-    return judge(claim, source, 0.0, float(max(errors)), absolute=1e-6)
+    return judge(claim, DERIVED, 0.0, float(max(errors)), absolute=1e-6)
 
 
-def _blow_up(claim: str, run: Trajectory, head: SelfAttention) -> Verdict:
-    source = f"{SOURCE}; closed form derived"
-    closed = _closed(run, head)
-    if closed is None or closed[2] == 0:
-        return not_applicable(claim, source, "needs V a nonzero multiple of the identity")
-    form, _, scale = closed
-    cov = np.asarray(run.frames[0].cov)
-    expected = gaussian.blow_up_time(cov, math.copysign(1.0, scale) * form) / abs(scale)
-    observed = float(run.statistics.get("blow_up_time", math.inf))
-    if math.isinf(observed) and expected > float(run.times[-1]):
+def _blow_up(claim: str, case: _Case) -> Verdict:
+    if not case.scale:
+        return not_applicable(claim, DERIVED, "needs V a nonzero multiple of the identity")
+    expected = case.blow_up / abs(case.scale)
+    observed = float(case.run.statistics.get("blow_up_time", math.inf))
+    if math.isinf(observed) and expected > float(case.run.times[-1]):
         later = f"it comes at t = {expected:.6g}, after the run"
-        return not_applicable(claim, source, "there is none" if math.isinf(expected) else later)
-    return judge(claim, source, expected, observed, relative=1e-6)
+        return not_applicable(claim, DERIVED, "there is none" if math.isinf(expected) else later)
+    return judge(claim, DERIVED, expected, observed, relative=1e-6)

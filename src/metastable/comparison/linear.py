@@ -33,6 +33,11 @@ class Growth:
     log_fastest: float | None = None
     near: dict[int, float] | None = None
 
+    @property
+    def growing(self) -> int | None:
+        """The fastest degree, None where no degree grows."""
+        return self.mode if self.fastest > 0 or self.log_fastest is not None else None
+
 
 def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
     """Growth of the harmonics of the uniform measure on S^{dim−1} under `field` and noise κ.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.comparison.linear import UNKNOWN, linear_growth, scales
+from metastable.comparison.linear import UNKNOWN, Growth, linear_growth, scales
 from metastable.core import checks
 from metastable.fields import Field, Noise, SelfAttention
 from metastable.fields.noise import diffusion
@@ -60,14 +60,14 @@ class Prediction:
     dim: int
     beta: float | None
     clock: str
-    tokens: int | None
-    noise: float | None
-    rates: list[float | None] | None
-    dominant_mode: int | None
-    max_rate: float | None
-    log_max_rate: float | None
-    exit_time: float | None
-    single_cluster_theorem: str | None
+    tokens: int | None = None
+    noise: float | None = None
+    rates: list[float | None] | None = None
+    dominant_mode: int | None = None
+    max_rate: float | None = None
+    log_max_rate: float | None = None
+    exit_time: float | None = None
+    single_cluster_theorem: str | None = None
     expected_clusters: float | None = None
     cluster_distribution: dict[int, float] | None = None
     cluster_deviation: float | None = None
@@ -161,7 +161,7 @@ def predict(
         _require("tokens", tokens, 1, MOST_TOKENS)
     kappa = _inverse_noise(field)
     head = attention_of(field)
-    known: dict[str, Any] = {"exit_time": None}
+    known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     growth = linear_growth(field, dim, kappa)
     mode, fastest, log_fastest = None, None, None
@@ -169,13 +169,13 @@ def predict(
         reasons |= dict.fromkeys(("dominant_mode", "max_rate", "exit_time"), UNKNOWN)
     else:
         fastest, log_fastest = growth.fastest, growth.log_fastest
-        mode = growth.mode if fastest > 0 or log_fastest is not None else None
+        mode = growth.growing
         known["rates_near_dominant"] = growth.near and {
             k: _finite(rate) for k, rate in growth.near.items()
         }
         if mode is None:
             reasons["dominant_mode"] = STABLE
-        known |= _exit(tokens, mode, fastest, log_fastest, reasons)
+        known |= _exit(tokens, growth, reasons)
     if head is None or not _plain(head):
         needed = ("critical_noise", "transition", "plateau_lifetime")
         reasons |= dict.fromkeys((*needed, "expected_clusters", "cluster_distribution"), PLAIN)
@@ -216,14 +216,6 @@ def _of_gaussian(field: Field, start: Gaussian) -> Prediction:
         dim=start.dim,
         beta=None if head is None else float(head.beta),
         clock=field.clock or "none",
-        tokens=None,
-        noise=None,
-        rates=None,
-        dominant_mode=None,
-        max_rate=None,
-        log_max_rate=None,
-        exit_time=None,
-        single_cluster_theorem=None,
         blow_up_time=time,
         of_gaussian=True,
     )
@@ -251,13 +243,8 @@ def _inverse_noise(field: Field) -> float:
     return math.inf if rate == 0 else 1 / rate
 
 
-def _exit(
-    tokens: int | None,
-    mode: int | None,
-    fastest: float,
-    log_fastest: float | None,
-    reasons: dict[str, str],
-) -> dict[str, Any]:
+def _exit(tokens: int | None, growth: Growth, reasons: dict[str, str]) -> dict[str, Any]:
+    mode, fastest, log_fastest = growth.growing, growth.fastest, growth.log_fastest
     if mode is None or tokens is None or tokens < 2:
         few = NO_COUNT if tokens is None else "a single token is one cluster from the start"
         reasons["exit_time"] = STABLE if mode is None else few
@@ -339,27 +326,16 @@ def _plain(head: SelfAttention) -> bool:
 
 
 def _theorem(
-    field: Field,
-    head: SelfAttention | None,
-    tokens: int | None,
-    dim: int,
-    reasons: dict[str, str],
+    field: Field, head: SelfAttention | None, tokens: int | None, dim: int, reasons: dict[str, str]
 ) -> str | None:
     if head is None or field is not head or len(head.position) > int(head.causal):
         reasons["single_cluster_theorem"] = (
             "theorems speak of one head alone: no noise, no other force, no positional scheme"
         )
         return None
-    result = regimes.single_cluster_theorem(
-        float(head.beta),
-        dim,
-        tokens=10**12 if tokens is None else tokens,
-        causal=head.causal,
-        normalized=head.normalized,
-        query=head.query,
-        key=head.key,
-        value=head.value,
-    )
+    facts: dict[str, Any] = {"query": head.query, "key": head.key, "value": head.value}
+    facts |= {"causal": head.causal, "normalized": head.normalized, "tokens": tokens or 10**12}
+    result = regimes.single_cluster_theorem(float(head.beta), dim, **facts)
     if result is None:
         reasons["single_cluster_theorem"] = "no theorem covers these matrices"
         return None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metastable.core.folder import naming
+from metastable.core.folder import written_whole
 from metastable.core.numerics import jax
 
 
@@ -52,14 +51,8 @@ class Checkpoint:
         if self.path is None:
             return
         leaves = {f"leaf{k}": leaf for k, leaf in enumerate(jax.tree.leaves(state))}
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            with naming(self.path), part.open("wb") as file:
-                np.savez(file, allow_pickle=False, fingerprint=self.fingerprint, **leaves)
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
-        os.replace(part, self.path)  # a crash leaves either the old state or the new one
+        with written_whole(self.path) as file:  # a crash leaves the old state or the new one
+            np.savez(file, allow_pickle=False, fingerprint=self.fingerprint, **leaves)
 
 
 def _fingerprint(identity: Any) -> str:

@@ -27,22 +27,23 @@ def real(name: str, value: Any, requirement: str = "a finite real number") -> An
 
 
 def nonnegative(name: str, value: Any, remedy: str = "") -> Any:
-    real(name, value, "a finite number >= 0")
-    if not is_traced(value) and float(value) < 0:
-        raise ValueError(f"{name} must be >= 0; got {_shown(value)}.{_hint(remedy)}")
+    return _above(name, value, ">= 0", float.__ge__, remedy)
+
+
+def positive(name: str, value: Any, remedy: str = "") -> Any:
+    return _above(name, value, "> 0", float.__gt__, remedy)
+
+
+def _above(name: str, value: Any, need: str, holds: Any, remedy: str) -> Any:
+    real(name, value, f"a finite number {need}")
+    if not is_traced(value) and not holds(float(value), 0.0):
+        raise ValueError(f"{name} must be {need}; got {_shown(value)}.{_hint(remedy)}")
     return value
 
 
 def plain_number(value: Any) -> Any:
     """The Python number of a NumPy scalar; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def positive(name: str, value: Any, remedy: str = "") -> Any:
-    real(name, value, "a finite number > 0")
-    if not is_traced(value) and float(value) <= 0:
-        raise ValueError(f"{name} must be > 0; got {_shown(value)}.{_hint(remedy)}")
-    return value
 
 
 def seed(value: Any) -> int:
@@ -57,6 +58,14 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], need: str) ->
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {need}; got {_shown(value)}.")
     return value
+
+
+def defined_for(name: str, measure: Any, *sorts: type) -> None:
+    """Refuse a measure of another sort than those that the observable `name` is defined for."""
+    if not isinstance(measure, sorts):
+        wanted, got = " or ".join(sort.__name__ for sort in sorts), type(measure).__name__
+        remedy = "draw tokens from it with sample(n)" if wanted == "Points" else f"give {wanted}"
+        raise ValueError(f"{name} is defined for {wanted}; got {got}: {remedy}.")
 
 
 def function(name: str, value: Any, need: str) -> Any:
@@ -105,14 +114,15 @@ def fits_memory(what: str, numbers: float, remedy: str) -> None:
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > 0.9 * have:
         raise ValueError(
-            f"{what} needs about {_bytes(need)}, and this machine has {_bytes(have)}: {remedy}."
+            f"{what} needs about {in_bytes(need)}, and this machine has {in_bytes(have)}: {remedy}."
         )
 
 
-def _bytes(count: float) -> str:
+def in_bytes(count: float, digits: str = ".1f") -> str:
+    """A number of bytes in the largest unit that it fills, such as 1.5 GiB."""
     units = "B KiB MiB GiB TiB PiB EiB ZiB YiB".split()
     power = min(int(math.log(max(count, 1.0), 1024)), len(units) - 1)
-    return f"{count / 1024**power:.1f} {units[power]}"
+    return f"{count / 1024**power:{digits}} {units[power]}"
 
 
 def _hint(remedy: str) -> str:

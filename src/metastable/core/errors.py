@@ -1,4 +1,4 @@
-"""Complaints about a spec, as one line each: key, requirement, value received."""
+"""Errors of a spec, as one line each: key, requirement, value received."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 
 def one_line(error: ValidationError) -> str:
-    """The first complaint of a validation, as argument, requirement and value received."""
+    """The first error of a validation, as argument, requirement and value received."""
     first = _most_telling(error.errors(include_url=False))
     # The discriminated unions add the kind to the path; people never wrote it there.
     kind, given = first["type"], first["input"]
@@ -54,13 +54,13 @@ def _kinds() -> frozenset[str]:
     """Every kind that a part of a spec may have: `kind` of all its models."""
     from metastable.core.spec import Model, Spec
 
-    found, left = set(), [Model]
+    kinds, left = set(), [Model]
     while left:
         model = left.pop()
         left += model.__subclasses__()
         if "kind" in model.model_fields and not issubclass(model, Spec):
-            found.update(get_args(model.model_fields["kind"].annotation))
-    return frozenset(found)
+            kinds.update(get_args(model.model_fields["kind"].annotation))
+    return frozenset(kinds)
 
 
 def _is_tag(part: Any, *, last: bool) -> bool:
@@ -70,17 +70,17 @@ def _is_tag(part: Any, *, last: bool) -> bool:
     return part in _FORMS or "[" in part or (part in _kinds() and not last)
 
 
-def _most_telling(complaints: list[Any]) -> Any:
-    """Where a value may have several forms, the complaint of the form it nearly had."""
-    first = complaints[0]
+def _most_telling(errors: list[Any]) -> Any:
+    """Where a value may have several forms, the error of the form it nearly had."""
+    first = errors[0]
     if isinstance(first["input"], dict):
-        near = [c for c in complaints if "Draw" in c["loc"]]
+        near = [e for e in errors if "Draw" in e["loc"]]
     elif isinstance(first["input"], list):
-        near = [c for c in complaints if c["type"] == "value_error"]
+        near = [e for e in errors if e["type"] == "value_error"]
     elif isinstance(first["input"], int):
         limits = ("less_than", "greater_than")
-        near = [c for c in complaints if c["loc"][:-1] == first["loc"][:-1]]
-        near = [c for c in near if c["type"].startswith(limits)]
+        near = [e for e in errors if e["loc"][:-1] == first["loc"][:-1]]
+        near = [e for e in near if e["type"].startswith(limits)]
     else:
         near = []
     return near[0] if near else first

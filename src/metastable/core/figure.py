@@ -96,12 +96,19 @@ class Paths:
     groups: Any
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What every figure has: a `caption` that says what is shown, in which units and clock."""
+    """What every figure has: a `caption` that says what is shown, in which units and clock.
+
+    The `kind` of a class is its name in small letters.
+    """
 
     kind: ClassVar[str] = ""
-    caption: str
-    size: tuple[float, float] | None
+    caption: str = ""
+    size: tuple[float, float] | None = None
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only; numbers that are not finite become None."""
@@ -120,7 +127,6 @@ class Lines(Figure):
     `notes` are short texts (x, y, text) beside a place; `names` is the title of the legend.
     """
 
-    kind: ClassVar[str] = "lines"
     x: Axis
     y: Axis
     series: Sequence[Series] = ()
@@ -128,28 +134,23 @@ class Lines(Figure):
     levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
     marks: Mapping[str, float] = dataclasses.field(default_factory=dict)
     notes: Sequence[tuple[float, float, str]] = ()
-    caption: str = ""
     title: str = ""
     legend: bool = True
     names: str = ""
     equal: bool = False  # one scale for both axes
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Bars(Figure):
     """Groups of bars side by side, one of each series at each place; `levels` as in `Lines`."""
 
-    kind: ClassVar[str] = "bars"
     places: Sequence[str]
     heights: Mapping[str, Any]
     x: Axis
     y: Axis
     errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    caption: str = ""
     title: str = ""
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,16 +160,13 @@ class Histogram(Figure):
     `group` is the number of the first color, −1 for gray.
     """
 
-    kind: ClassVar[str] = "histogram"
     bins: Mapping[str, tuple[Any, Any]]
     x: Axis
     y: Axis = Axis("density")
     laws: Sequence[Series] = ()
     note: str = ""
     group: int = 0
-    caption: str = ""
     title: str = ""
-    size: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, samples: Mapping[str, Any], x: Axis, *, count: Any = 40, **rest: Any) -> Histogram:
@@ -190,7 +188,6 @@ class Map(Figure):
     (x, y, text) at a place.
     """
 
-    kind: ClassVar[str] = "map"
     x: Axis
     y: Axis
     value: Axis
@@ -201,11 +198,9 @@ class Map(Figure):
     notes: Sequence[tuple[float, float, str]] = ()
     palette: str = "sequential"
     shading: str = "cells"
-    caption: str = ""
     title: str = ""
     bar: bool = True
     equal: bool = False
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +214,6 @@ class Cloud(Figure):
     - `reach`: half the width of the frame; None follows the points.
     """
 
-    kind: ClassVar[str] = "cloud"
     points: Any
     space: str = "plane"
     groups: Any = None
@@ -232,42 +226,31 @@ class Cloud(Figure):
     x: Axis = Axis()
     y: Axis = Axis()
     title: str = ""
-    caption: str = ""
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Strip(Figure):
     """Several clouds or maps of one thing at chosen times, side by side."""
 
-    kind: ClassVar[str] = "strip"
     frames: Sequence[Figure]
     columns: int | None = None
-    caption: str = ""
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Panels(Figure):
     """Figures in a grid, row by row; with `shared`, one legend for all, from the first."""
 
-    kind: ClassVar[str] = "panels"
     panels: Sequence[Figure]
     columns: int
     shared: bool = False
-    caption: str = ""
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Film(Figure):
     """Frames shown one after the other for `seconds`; the last stays for a second more."""
 
-    kind: ClassVar[str] = "film"
     frames: Sequence[Figure]
     seconds: float = 6.0
-    caption: str = ""
-    size: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,11 +261,8 @@ class Custom(Figure):
     be read back from a file, since nothing in a file may name code to run.
     """
 
-    kind: ClassVar[str] = "custom"
     data: Mapping[str, Any]
     draw: Callable[[Mapping[str, Any], Any], None]
-    caption: str = ""
-    size: tuple[float, float] | None = None
 
 
 _KINDS = {c.kind: c for c in (Lines, Bars, Histogram, Map, Cloud, Strip, Panels, Film)}
@@ -295,7 +275,7 @@ def _encode(value: Any) -> Any:
         return {"kind": value.kind, "data": _encode(dict(value.data)), "caption": value.caption}
     if isinstance(value, Figure | Axis | Series | Paths):
         kind = value.kind if isinstance(value, Figure) else type(value).__name__.lower()
-        fields = dataclasses.fields(value)  # pyright: ignore[reportArgumentType]
+        fields = dataclasses.fields(value)
         return {"kind": kind} | {f.name: _encode(getattr(value, f.name)) for f in fields}
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items()}
@@ -305,12 +285,9 @@ def _encode(value: Any) -> Any:
         return np.asarray(value)
     if isinstance(value, Sequence):
         items = list(value)
-        numbers = items and all(
-            isinstance(i, int | float) and not isinstance(i, bool) for i in items
-        )
-        return (
-            np.asarray(items) if numbers and len(items) > 8 else [_encode(item) for item in items]
-        )
+        number = lambda item: isinstance(item, int | float) and not isinstance(item, bool)
+        long = len(items) > 8 and all(map(number, items))
+        return np.asarray(items) if long else [_encode(item) for item in items]
     return value
 
 
@@ -328,9 +305,8 @@ def _plain(value: Any) -> Any:
 
 def _without_arrays(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, dict):
-        return {
-            k: _without_arrays(v, f"{place}.{k}" if place else k, arrays) for k, v in value.items()
-        }
+        inside = f"{place}." if place else ""
+        return {k: _without_arrays(v, f"{inside}{k}", arrays) for k, v in value.items()}
     if isinstance(value, list):
         return [_without_arrays(v, f"{place}.{k}", arrays) for k, v in enumerate(value)]
     if isinstance(value, np.ndarray) and value.dtype.kind in "bifu":

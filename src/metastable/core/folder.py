@@ -8,24 +8,22 @@ files that end in `.part` and hidden files are not among them. Nothing here know
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
-from metastable.core.lock import LOCK, Lock
 from metastable.core.spec import Spec
 
-SPEC, MANIFEST, UNFINISHED, FORMAT = (
-    "spec.toml",
-    "manifest.json",
-    "unfinished",
-    "metastable result 3",
-)
+SPEC, MANIFEST, UNFINISHED, LOCK = "spec.toml", "manifest.json", "unfinished", ".lock"
+FORMAT = "metastable result 3"
 DERIVED = ("report.html", "figures", "*.part", ".*", UNFINISHED, MANIFEST)  # have no checksums
 BLANK = 64 * "0"  # stands for the manifest's own checksum while it is made
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -60,7 +58,8 @@ def claimed(folder: Path, spec: Spec, what: str = "run") -> Iterator[Path]:
         empty = fresh and not _computed(folder)
         if empty:
             _clear(folder)
-        if _is_full(error):
+        # Also where a library words the system's error itself.
+        if getattr(error, "errno", None) in FULL or "os error 28" in str(error):
             file = getattr(error, "filename", None) or folder
             kept = "nothing is kept" if empty else "what was computed before is kept"
             raise DiskFull(
@@ -235,11 +234,18 @@ def _verify(path: Path, expected: Any) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it: it is there whole or not at all."""
+    """Write a file that is there whole or not at all."""
+    with written_whole(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is written beside its place, and renamed when the block ends without an error."""
     part = path.with_name(path.name + ".part")
     try:
-        with naming(path):
-            part.write_bytes(data)
+        with naming(path), part.open("wb") as file:
+            yield file
     except OSError:
         part.unlink(missing_ok=True)
         raise
@@ -260,6 +266,68 @@ def _clear(folder: Path) -> None:
             path.rmdir()
 
 
-def _is_full(error: BaseException) -> bool:
-    """Also where a library words the system's error itself."""
-    return getattr(error, "errno", None) in FULL or "os error 28" in str(error)
+class Lock:
+    """Exclusive use of `folder`, which is made if need be, until `release`.
+
+    The lock is the system's (flock) and ends with the process, however it ends: a file `.lock`
+    that a killed process left behind blocks nobody. The file says who holds the lock. `what`
+    names the work in the refusal that a second process gets.
+    """
+
+    def __init__(self, folder: Path, what: str):
+        self.path = folder / LOCK
+        while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.file = open(self.path, "a+b", buffering=0)
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(self.path)
+                self.file.close()
+                raise ValueError(
+                    f"--out {folder} is being written by another {what}{holder}: wait for it, or "
+                    "stop it."
+                ) from None
+            except OSError as error:
+                self.file.close()
+                raise OSError(
+                    f"--out {folder} cannot be locked ({error.strerror}): choose a folder on a "
+                    "disk that knows locks."
+                ) from None
+            if self._is_current():
+                break
+            self.file.close()  # its last holder removed it before the lock was ours
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        about = {"pid": os.getpid(), "host": platform.node(), "since": now}
+        with suppress(OSError):  # a full disk: the lock holds without it
+            self.file.truncate(0)
+            self.file.write(json.dumps(about).encode())
+
+    def release(self) -> None:
+        """Remove the file while the lock still holds, then let go; a second call does nothing."""
+        if not self.file.closed:
+            if self._is_current():
+                self.path.unlink()
+            self.file.close()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _is_current(self) -> bool:
+        """Whether the locked file is still the one at `path`."""
+        try:
+            return os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+
+def _holder(path: Path) -> str:
+    """Who holds the lock, in brackets; nothing where the file does not say."""
+    try:
+        about = json.loads(path.read_bytes())
+        return f" (process {about['pid']} on {about['host']}, since {about['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

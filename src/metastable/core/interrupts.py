@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 ABANDONED = "abandoned by Ctrl-C"  # threads of this name may still compute when a command ends
@@ -41,18 +41,22 @@ def line_for(arguments: Sequence[str]) -> str:
     return f"metastable: {interruption(out)}"
 
 
+def _running(frame: FrameType | None) -> Iterator[CodeType]:
+    """The code of a frame and of its callers."""
+    while frame is not None:
+        yield frame.f_code
+        frame = frame.f_back
+
+
 def raise_interrupt(number: int, frame: FrameType | None) -> None:
     """A handler that raises KeyboardInterrupt as Python's own, but never where it would be lost.
 
     The interpreter swallows exceptions of finalizers and of callbacks of the garbage collector,
     which JAX has; from those the signal is sent again a moment later.
     """
-    inner = frame
-    while inner is not None:
-        if inner.f_code.co_name in ("_xla_gc_callback", "__del__"):
-            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-            return
-        inner = inner.f_back
+    if any(code.co_name in ("_xla_gc_callback", "__del__") for code in _running(frame)):
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return
     signal.default_int_handler(number, frame)
 
 
@@ -66,12 +70,9 @@ def answer_interrupts() -> None:
     """
 
     def answer(number: int, frame: FrameType | None) -> None:
-        inner = frame
-        while inner is not None:
-            if inner.f_code.co_filename.startswith("<frozen importlib"):
-                os.write(2, f"{line_for(sys.argv[1:])}\n".encode(errors="replace"))
-                os._exit(130)
-            inner = inner.f_back
+        if any(code.co_filename.startswith("<frozen importlib") for code in _running(frame)):
+            os.write(2, f"{line_for(sys.argv[1:])}\n".encode(errors="replace"))
+            os._exit(130)
         raise_interrupt(number, frame)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -69,13 +69,13 @@ def _thinned(value: Any) -> Any:
 
 def versions() -> dict[str, str]:
     """Versions of Python, this package and the packages its numbers depend on."""
-    found = {"python": platform.python_version(), "metastable": __version__}
+    known = {"python": platform.python_version(), "metastable": __version__}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            known[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return known
 
 
 def git_state() -> dict[str, Any] | None:
@@ -88,7 +88,6 @@ def git_state() -> dict[str, Any] | None:
             return None
         return done.stdout.strip() if done.returncode == 0 else None
 
-    commit = ask("rev-parse", "HEAD")
-    return (
-        None if commit is None else {"commit": commit, "dirty": bool(ask("status", "--porcelain"))}
-    )
+    if (commit := ask("rev-parse", "HEAD")) is None:
+        return None
+    return {"commit": commit, "dirty": bool(ask("status", "--porcelain"))}

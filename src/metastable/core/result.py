@@ -104,6 +104,21 @@ class Result:
         return "\n".join([self.sentence or self.name, *rows])
 
 
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a study gives before its data and figures take their final form; see `Result`.
+
+    `data`: arrays by name, and by label within a name. `figures`: what is to be drawn, by name.
+    """
+
+    outcome: Outcome
+    facts: Mapping[str, Any]
+    verdicts: tuple[Verdict, ...] = ()
+    data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sentence: str = ""
+
+
 def write_result(
     result: Result, folder: Path, started: datetime, skip: Sequence[str] = (), **extra: Any
 ) -> Result:
@@ -141,17 +156,9 @@ def read_result(folder: Path, spec: Spec, manifest: Mapping[str, Any]) -> Result
             f"{folder} is damaged or no result ({type(error).__name__}): restore it from a copy, "
             "or make it again."
         ) from error
-    return Result(
-        spec=spec,
-        outcome=outcome,
-        facts=manifest["result"],
-        verdicts=Comparison(rows, verdicts["clock"]),
-        data=data,
-        figures=figures,
-        sentence=manifest.get("sentence", ""),
-        folder=folder,
-        manifest=manifest,
-    )
+    judged, sentence = Comparison(rows, verdicts["clock"]), manifest.get("sentence", "")
+    facts = manifest["result"]
+    return Result(spec, outcome, facts, judged, data, figures, sentence, folder, manifest)
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""TOML read and written, with complaints of one line."""
+"""TOML read and written, with errors of one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DOTTED = re.compile(r"(?:[\w-]+[ \t]*\.[ \t]*){500}")  # a key of so many parts
 
 
 def read_toml(path: str | Path, name: str = "SPEC") -> dict[str, Any]:
-    """The tree of a file, called `name` in complaints, which are a `ValueError` of one line."""
+    """The tree of a file, called `name` in errors, each a `ValueError` of one line."""
     deep = f"{name} must hold tables and lists at most {DEEPEST} deep; {path} goes deeper."
     try:
         # Editors of Windows put a byte order mark first; utf-8-sig reads with and without.
@@ -56,7 +56,7 @@ def _line(key: str, value: Any) -> str:
     """
     name = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
     text = tomli_w.dumps({"v": [value, 0]}).removeprefix("v = [\n").removesuffix(",\n    0,\n]\n")
-    text = _NUMBERS.sub(lambda found: f"[{_joined(found[1])}]", text).replace("\n    ", "\n")
+    text = _NUMBERS.sub(lambda match: f"[{_joined(match[1])}]", text).replace("\n    ", "\n")
     return f"{name} = {text.strip()}"
 
 

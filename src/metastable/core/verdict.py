@@ -79,9 +79,15 @@ def judge(
     finite = bool(np.isfinite(observed) and np.isfinite(expected))
     near = finite and abs(observed - expected) <= (allowed or 0.0)
     words = f"{absolute:g}" if relative is None else f"{100 * relative:g} %"
-    return Verdict(
-        claim, source, float(expected), float(observed), words, AGREE if near else DISAGREE, reason
-    )
+    return decide(near, claim, source, float(expected), float(observed), words, reason)
+
+
+def decide(
+    holds: bool, claim: str, source: str, expected: Any, observed: Any, words: str, reason: str = ""
+) -> Verdict:
+    """Agree when it holds; `words` say what was allowed."""
+    verdict = AGREE if holds else DISAGREE
+    return Verdict(claim, source, expected, observed, words, verdict, reason)
 
 
 def not_applicable(claim: str, source: str, reason: str) -> Verdict:

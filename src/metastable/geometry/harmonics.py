@@ -205,14 +205,12 @@ def sphere_derivatives(
     slope, twist, curve = total(g * lower), total(g_z * lower), total(g * lowest)
     f_z, f_zz = total(g_z * powers).real, total(g_zz * powers).real
     first = np.stack([slope.real, -slope.imag, f_z], -1)
-    second = np.stack(
-        [
-            np.stack([curve.real, -curve.imag, twist.real], -1),
-            np.stack([-curve.imag, -curve.real, -twist.imag], -1),
-            np.stack([twist.real, -twist.imag, f_zz], -1),
-        ],
-        1,
+    rows = (
+        (curve.real, -curve.imag, twist.real),
+        (-curve.imag, -curve.real, -twist.imag),
+        (twist.real, -twist.imag, f_zz),
     )
+    second = np.stack([np.stack(row, -1) for row in rows], 1)
     projector = np.eye(3) - x[:, :, None] * x[:, None, :]
     radial = np.sum(x * first, 1)[:, None, None]
     return (

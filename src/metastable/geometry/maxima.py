@@ -56,8 +56,8 @@ def find_maxima(coefficients: Any, dim: int) -> Maxima:
     `coefficients` as in `metastable.geometry.harmonics`: (..., K + 1) for dim = 2 and
     (..., (L + 1)²) for dim = 3.
 
-    >>> found = find_maxima([1.0, 0.0, 0.25], dim=2)  # 1 + ½ cos 2θ
-    >>> int(found.counts), found.points[:, 0].round(6).tolist()
+    >>> maxima = find_maxima([1.0, 0.0, 0.25], dim=2)  # 1 + ½ cos 2θ
+    >>> int(maxima.counts), maxima.points[:, 0].round(6).tolist()
     (2, [1.0, -1.0])
     """
     if dim not in (2, 3):
@@ -66,7 +66,7 @@ def find_maxima(coefficients: Any, dim: int) -> Maxima:
     rows = coefficients.reshape(-1, coefficients.shape[-1])
     grid = _Circle(rows.shape[1] - 1) if dim == 2 else _Sphere(math.isqrt(rows.shape[1]) - 1)
     owner, points, shares = _summits(rows, grid)
-    points, values, is_peak = _climb(grid.derivatives, rows, owner, points, grid.spacing)
+    points, values, is_peak = _ascend(grid.derivatives, rows, owner, points, grid.spacing)
     kept, shares = _distinct(owner, points, shares, is_peak, grid.spacing / 4)
     counts = np.bincount(owner[kept], minlength=len(rows)).reshape(coefficients.shape[:-1])
     return Maxima(owner[kept], points[kept], values[kept], shares[kept], counts)
@@ -141,7 +141,7 @@ def _summits(rows: np.ndarray, grid: _Circle | _Sphere) -> tuple[np.ndarray, ...
     """Nodes above all their neighbours: the function each belongs to, its place, its basin."""
     nodes = len(grid.points)
     block = max(1, _BLOCK_NODES // nodes)
-    found: list[tuple[np.ndarray, ...]] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     for start in range(0, len(rows), block):
         values = grid.values(rows[start : start + block])
         low = values.min(1)
@@ -153,11 +153,11 @@ def _summits(rows: np.ndarray, grid: _Circle | _Sphere) -> tuple[np.ndarray, ...
         area = np.bincount(uphill.ravel(), np.tile(grid.areas, len(values)))
         summit = np.flatnonzero(area)
         summit = summit[values.ravel()[summit] > floor[summit // nodes]]
-        found.append((start + summit // nodes, grid.points[summit % nodes], area[summit]))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        parts.append((start + summit // nodes, grid.points[summit % nodes], area[summit]))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def _climb(
+def _ascend(
     derivatives: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]],
     rows: np.ndarray,
     owner: np.ndarray,
@@ -197,7 +197,7 @@ def _climb(
 def _distinct(
     owner: np.ndarray, points: np.ndarray, areas: np.ndarray, is_peak: np.ndarray, apart: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which peaks to keep, and the share of each: summits that climbed to one maximum are one.
+    """Which peaks to keep, and the share of each: summits that led to one maximum are one.
 
     A tie between nodes, or a ridge across the grid, makes several summits of one maximum.
     """

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
+from metastable.core.result import Answer
 from metastable.learn.curves import Curves, make_answer
 from metastable.learn.fit import particles
 from metastable.learn.fit.particles import Family, States, fit_linear, squared_errors

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 from metastable.core import checks
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.observe.components import components
+from metastable.observe.clusters import components
 from metastable.observe.similarity import effective_rank
 
 

@@ -13,6 +13,7 @@ from metastable.observe.continuation import follow as follow
 from metastable.observe.density import entropy as entropy
 from metastable.observe.density import free_energy as free_energy
 from metastable.observe.density import peaks as peaks
+from metastable.observe.distances import bures_wasserstein as bures_wasserstein
 from metastable.observe.distances import sinkhorn as sinkhorn
 from metastable.observe.distances import sliced_wasserstein as sliced_wasserstein
 from metastable.observe.distances import sobolev_distance as sobolev_distance
@@ -22,7 +23,6 @@ from metastable.observe.energy import log_potential as log_potential
 from metastable.observe.energy import order_parameter as order_parameter
 from metastable.observe.equilibria import Equilibrium as Equilibrium
 from metastable.observe.equilibria import equilibrium as equilibrium
-from metastable.observe.gaussian import bures_wasserstein as bures_wasserstein
 from metastable.observe.geometry import Hemisphere as Hemisphere
 from metastable.observe.geometry import Hull as Hull
 from metastable.observe.geometry import Hyperplanes as Hyperplanes

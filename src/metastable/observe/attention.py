@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.measures import Points
-from metastable.observe.sort import only
 
 
 def attention(
@@ -29,7 +28,7 @@ def attention(
     >>> attention(orthogonal(2, 2), beta=np.log(3)).round(6).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    only("attention", measure, Points)
+    checks.defined_for("attention", measure, Points)
     checks.real("beta", beta)
     checks.fits_memory(
         f"the attention matrix of {measure.count} tokens",

@@ -16,6 +16,7 @@ from metastable.geometry.sphere import uniform_points
 from metastable.measures import Points
 from metastable.observe.equilibria import RESOLUTION, Equilibrium, Share, check_field, polish
 from metastable.observe.linearization import chart, symmetries, turning, value_and_jacobian
+from metastable.observe.similarity import singular_values
 
 
 def find_equilibria(
@@ -40,8 +41,8 @@ def find_equilibria(
     tokens on S² take seconds. `weights` (tokens,) gives the tokens unequal masses.
 
     >>> import metastable as ms
-    >>> found = find_equilibria(ms.SelfAttention(beta=1.0), tokens=4, dim=3, starts=20)
-    >>> [(one.kind, one.stability, one.share) for one in found]
+    >>> ends = find_equilibria(ms.SelfAttention(beta=1.0), tokens=4, dim=3, starts=20)
+    >>> [(end.kind, end.stability, end.share) for end in ends]
     [('consensus', 'stable', 100.0% of 20 starts (95%: 83.9% to 100.0%))]
     """
     check_field(field)
@@ -54,18 +55,18 @@ def find_equilibria(
     measure = Points(first[0], weights)
     generators = jnp.asarray(symmetries(measure, field))
     ends, rested = settle(measure, field, generators, first, jnp.asarray(float(horizon)))
-    found: list[Equilibrium] = []
+    distinct: list[Equilibrium] = []
     hits: list[int] = []
     for end in ends[rested]:
         new = polish(measure.at(end), field)
         if new is None or new.stability == "unstable":
             continue
-        known = next((k for k, old in enumerate(found) if _same(old, new)), len(found))
-        if known == len(found):
-            found, hits = [*found, new], [*hits, 0]
+        known = next((k for k, old in enumerate(distinct) if _same(old, new)), len(distinct))
+        if known == len(distinct):
+            distinct, hits = [*distinct, new], [*hits, 0]
         hits[known] += 1
     order = np.argsort(-np.array(hits, int), stable=True)
-    return [replace(found[k], share=Share(hits[k], starts)) for k in order]
+    return [replace(distinct[k], share=Share(hits[k], starts)) for k in order]
 
 
 @eqx.filter_jit
@@ -123,12 +124,7 @@ def _same(one: Equilibrium, two: Equilibrium) -> bool:
     pairs = [(one.groups.masses, two.groups.masses)]
     if one.stability != "neutral":
         scale = one.resolution / RESOLUTION
-        pairs.append((_gram_spectrum(one), _gram_spectrum(two)))
+        # The shape, forgetting rotations and the order of tokens.
+        pairs.append((singular_values(one.measure), singular_values(two.measure)))
         pairs.append((np.real(one.modes) / scale, np.real(two.modes) / scale))
     return all(len(a) == len(b) and np.allclose(a, b, rtol=0, atol=1e-6) for a, b in pairs)
-
-
-def _gram_spectrum(found: Equilibrium) -> np.ndarray:
-    """Singular values of √w_i x_i: the shape, forgetting rotations and the order of tokens."""
-    weights = np.asarray(found.measure.weights)
-    return np.linalg.svd(np.sqrt(weights)[:, None] * found.measure.points, compute_uv=False)

@@ -12,7 +12,6 @@ from metastable.core import checks
 from metastable.core.numerics import jnp
 from metastable.fields import Field
 from metastable.geometry.sphere import angle, retract
-from metastable.measures import Points
 from metastable.observe.equilibria import Equilibrium, equilibrium, polish
 
 STEP = 0.2  # rad: a token that a corrector moves farther has gone to another branch
@@ -30,7 +29,7 @@ class EquilibriumBranch:
     @property
     def rates(self) -> np.ndarray:
         """Largest growth rate up to symmetry at each β, shape (k,)."""
-        return np.array([found.rate for found in self.equilibria])
+        return np.array([rest.rate for rest in self.equilibria])
 
     def __repr__(self) -> str:
         first = self.equilibria[0]
@@ -58,21 +57,21 @@ def follow(start: Equilibrium, field_at: Callable[[float], Field], betas: Any) -
     """
     checks.finite_array("betas", betas, 1)
     path = np.asarray(betas, float)
-    found = [equilibrium(start.measure, field_at(path[0]))]
+    reached = [equilibrium(start.measure, field_at(path[0]))]
     changes, slope, end = [], None, None
-    decided = None if found[0].stability == "neutral" else (path[0], found[0])
+    decided = None if reached[0].stability == "neutral" else (path[0], reached[0])
     for goal in path[1:]:
-        beta, here, slope = _advance(field_at, path[len(found) - 1], found[-1], goal, slope)
+        beta, here, slope = _advance(field_at, path[len(reached) - 1], reached[-1], goal, slope)
         if beta != goal:
             end = beta
             break
-        found.append(here)
+        reached.append(here)
         if here.stability == "neutral":
             continue
         if decided is not None and decided[1].stability != here.stability:
             changes.append(_bisect(field_at, *decided, goal, here))
         decided = (goal, here)
-    return EquilibriumBranch(path[: len(found)], tuple(found), tuple(changes), end)
+    return EquilibriumBranch(path[: len(reached)], tuple(reached), tuple(changes), end)
 
 
 def _advance(
@@ -89,7 +88,7 @@ def _advance(
         ahead = points if slope is None else retract(points + slope * (target - beta))
         guess = here.measure.at(jnp.asarray(ahead))
         new = polish(guess, field_at(target))
-        if new is not None and _distance(guess, new.measure) <= STEP:
+        if new is not None and np.max(angle(guess.points, new.measure.points)) <= STEP:
             slope = np.asarray(new.measure.points - points) / (target - beta)
             beta, here = target, new
         elif abs(step) < 1e-8:
@@ -117,7 +116,3 @@ def _bisect(
         else:
             high, after = middle, new
     return float((low + high) / 2)
-
-
-def _distance(one: Points, two: Points) -> float:
-    return float(np.max(angle(one.points, two.points)))

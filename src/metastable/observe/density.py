@@ -17,7 +17,6 @@ from metastable.measures import Density, Points
 from metastable.measures.spectral import basis_for
 from metastable.measures.spectral.kernels import exponential_kernel, log_mean_exponential
 from metastable.measures.spectral.zonal import polynomials
-from metastable.observe.sort import only
 
 
 def density_energy(density: Density, beta: float, scaled: bool = False) -> float:
@@ -51,8 +50,10 @@ def power_between(density: Density, other: Density | Points, highest: int) -> np
     alone: the others of ν are Σ_m |ν̂_{ℓm}|² less its zonal part.
     """
     if isinstance(other, Density):
-        same = (density.axis is None) == (other.axis is None)
-        if density.dim != other.dim or not same or not _same_axis(density, other):
+        same = density.axis is other.axis is None
+        if density.axis is not None and other.axis is not None:
+            same = np.allclose(density.axis, other.axis, rtol=0, atol=1e-12)
+        if density.dim != other.dim or not same:
             raise ValueError(
                 f"other must have the geometry and axis of {density!r}; got {other!r}."
             )
@@ -60,19 +61,13 @@ def power_between(density: Density, other: Density | Points, highest: int) -> np
         return basis_for(density.dim, highest, density.zonal).power(gap)
     if other.dim != density.dim or not other.on_sphere:
         raise ValueError(f"other must lie on the sphere of {density!r}; got {other!r}.")
-    seen = Density.from_points(other, highest, density.axis)
-    gap = power_between(density, seen, highest)
+    projected = Density.from_points(other, highest, density.axis)
+    gap = power_between(density, projected, highest)
     if not density.zonal:
         return gap
     from metastable.observe.modes import power
 
-    return gap + np.maximum(power(other, highest) - density_power(seen, highest), 0.0)
-
-
-def _same_axis(density: Density, other: Density) -> bool:
-    if density.axis is None or other.axis is None:
-        return True
-    return bool(np.allclose(density.axis, other.axis, rtol=0, atol=1e-12))
+    return gap + np.maximum(power(other, highest) - density_power(projected, highest), 0.0)
 
 
 def entropy(density: Density) -> float:
@@ -84,7 +79,7 @@ def entropy(density: Density) -> float:
     >>> round(entropy(Density.mode(2, 1, 0.25)), 8)  # log((1 + √(3/4))/2) + 1 − √(3/4)
     0.06463813
     """
-    only("entropy", density, Density)
+    checks.defined_for("entropy", density, Density)
     fine = density.resized(max(2 * density.degree, 32))
     f = np.asarray(eqx.filter_jit(fine.basis.values)(fine.coefficients))
     kept = np.where(f > 0, f, 1.0)
@@ -100,7 +95,7 @@ def free_energy(density: Density, field: Field) -> float:
     Softmax attention is no gradient flow of such an F and is refused. Found here, not proved: there
     `entropy` itself falls from every start as long as κ ≤ κ_#, where uniform loses stability.
     """
-    only("free_energy", density, Density)
+    checks.defined_for("free_energy", density, Density)
     checks.instance("field", field, Field, "a field")
     equation = mean_field(field, density.basis)
     if equation.heads:
@@ -123,7 +118,7 @@ def peaks(density: Density, beta: float | None = None) -> int:
     >>> peaks(Density.mode(2, 3, 0.01), beta=5.0)
     3
     """
-    only("peaks", density, Density)
+    checks.defined_for("peaks", density, Density)
     return len(maxima(density, beta))
 
 

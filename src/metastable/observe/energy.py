@@ -11,9 +11,8 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.measures import Density, Gaussian, Points
 from metastable.observe.density import density_energy
-from metastable.observe.moments import mean_of
 from metastable.observe.pairs import over_rows, padded
-from metastable.observe.sort import only
+from metastable.observe.similarity import mean_of
 
 
 def energy(
@@ -34,20 +33,19 @@ def energy(
     >>> round(float(energy(polygon(2), beta=1.0)), 6)  # cosh(1)/2
     0.77154
     """
+    checks.defined_for("energy", measure, Points, Density, Gaussian)
     checks.real("beta", beta)
     if matrix is not None:
         checks.square("matrix", matrix, measure.dim)
-    if isinstance(measure, Density):
-        if matrix is not None:
-            raise ValueError("matrix must be left out for a density; got one: use to_points(n).")
-        return jnp.asarray(density_energy(measure, beta, scaled))
-    if isinstance(measure, Gaussian):
-        if matrix is not None:
-            raise ValueError("matrix must be left out for a Gaussian; got one: use sample(n).")
-        return jnp.asarray(_gaussian_energy(measure, float(beta), scaled))
-    only("energy", measure, Points, Density, Gaussian)
-    points, weights = padded(measure.points, measure.weights)
-    return _energy(points, weights, matrix, beta, scaled=bool(scaled))
+    if isinstance(measure, Points):
+        points, weights = padded(measure.points, measure.weights)
+        return _energy(points, weights, matrix, beta, scaled=bool(scaled))
+    if matrix is not None:
+        sorts = {Density: "a density; got one: use to_points(n)"}
+        sort = sorts.get(type(measure), "a Gaussian; got one: use sample(n)")
+        raise ValueError(f"matrix must be left out for {sort}.")
+    exact = density_energy if isinstance(measure, Density) else _gaussian_energy
+    return jnp.asarray(exact(measure, float(beta), scaled))
 
 
 def _gaussian_energy(measure: Gaussian, beta: float, scaled: bool) -> float:
@@ -95,7 +93,7 @@ def log_potential(
     >>> round(float(log_potential(polygon(2), beta=1e4)[0]), 6)  # 10⁴ − log 2
     9999.306853
     """
-    only("log_potential", measure, Points)
+    checks.defined_for("log_potential", measure, Points)
     checks.real("beta", beta)
     if matrix is not None:
         checks.square("matrix", matrix, measure.dim)

@@ -14,7 +14,6 @@ from metastable.geometry.sphere import retract
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, clusters
 from metastable.observe.linearization import Linearization, linearize, symmetries
-from metastable.observe.sort import only
 
 # Speeds in units of the field's own size, below which tokens rest; rounding leaves a few 1e−16.
 REST = 1e-12
@@ -114,17 +113,17 @@ def equilibrium(measure: Points, field: Field) -> Equilibrium:
     >>> equilibrium(ms.polygon(3), ms.SelfAttention(beta=5.0))
     Equilibrium(polygonal, unstable: 3 tokens in 3 groups, rate 0.007044)
     """
-    only("equilibrium", measure, Points)
+    checks.defined_for("equilibrium", measure, Points)
     check_field(field)
     if not measure.on_sphere:
         raise ValueError("measure must hold tokens on the sphere; got R^d: use .directions().")
-    found = polish(measure, field)
-    if found is None:
+    result = polish(measure, field)
+    if result is None:
         raise ValueError(
             "measure must lie near an equilibrium of the field; Newton's method stalled away from "
             "one: start closer, for instance from the last frame of a long flow."
         )
-    return found
+    return result
 
 
 def check_field(field: Field) -> None:

@@ -12,7 +12,6 @@ from scipy.spatial import ConvexHull, QhullError
 from metastable.core import checks
 from metastable.measures import Points
 from metastable.observe.pairs import BLOCK, carrying
-from metastable.observe.sort import only
 
 # Qhull's facets grow like n^⌊d/2⌋; past this dimension each question is a linear program.
 QHULL_DIM = 6
@@ -44,7 +43,7 @@ def hull(measure: Points) -> Hull:
     >>> hull(polygon(6))
     Hull(6 vertices, dimension 2, volume 2.598)
     """
-    only("hull", measure, Points)
+    checks.defined_for("hull", measure, Points)
     points, _, index = carrying(measure)
     points, first = np.unique(points, axis=0, return_index=True)
     origin, basis = _frame(points)
@@ -117,14 +116,14 @@ def _inside(corners: np.ndarray, point: np.ndarray, slack: float) -> bool:
     # Variables: weights and the worst coordinate error, which is minimised.
     error = np.ones((dim, 1))
     upper = np.block([[corners.T, -error], [-corners.T, -error]])
-    found = linprog(
+    solved = linprog(
         np.append(np.zeros(count), 1.0),
         A_ub=upper,
         b_ub=np.concatenate([point, -point]),
         A_eq=np.append(np.ones(count), 0.0)[None],
         b_eq=[1.0],
     )
-    return bool(found.fun <= slack)
+    return bool(solved.fun <= slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +158,7 @@ def hyperplanes(
     >>> hyperplanes(Points([[-1.0], [-1.0], [0.01], [2.0]], on_sphere=False), [1.0])
     Hyperplanes(levels -1, 0.01, 2; spread 0)
     """
-    only("hyperplanes", measure, Points)
+    checks.defined_for("hyperplanes", measure, Points)
     functional = np.asarray(functional, float)
     if functional.shape != (measure.dim,):
         raise ValueError(
@@ -194,7 +193,7 @@ def leaders(measure: Points, query: Any = None, key: Any = None) -> np.ndarray:
     >>> leaders(Points([[1.0], [2.0], [-1.0], [-3.0]], on_sphere=False)).tolist()
     [1, 1, 3, 3]
     """
-    only("leaders", measure, Points)
+    checks.defined_for("leaders", measure, Points)
     x = np.asarray(measure.points)
     queries = x if query is None else x @ np.asarray(query, float).T
     keys = x if key is None else x @ np.asarray(key, float).T
@@ -229,7 +228,7 @@ def hemisphere(measure: Points) -> Hemisphere:
     >>> bool(hemisphere(orthogonal(3, 3))), bool(hemisphere(polygon(3)))
     (True, False)
     """
-    only("hemisphere", measure, Points)
+    checks.defined_for("hemisphere", measure, Points)
     points, _, _ = carrying(measure)
     count, dim = points.shape
     system = np.vstack([points.T, np.ones(count)])

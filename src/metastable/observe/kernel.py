@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -12,24 +14,23 @@ from scipy.spatial.distance import cdist
 from scipy.special import ive, logsumexp
 
 from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.geometry.harmonics import (
     convolve,
-    fourier_coefficients,
-    harmonic_coefficients,
     sphere_derivatives,
     spherical_harmonics,
     values_on_circle,
 )
 from metastable.geometry.maxima import find_maxima
 from metastable.measures import Points
-from metastable.observe.ascent import climb
-from metastable.observe.clusters import Clusters, from_labels
-from metastable.observe.pairs import BLOCK, carrying
-from metastable.observe.sort import only
+from metastable.observe.clusters import Clusters, components, from_labels
+from metastable.observe.modes import angles, harmonics_of
+from metastable.observe.pairs import BLOCK, carrying, over_rows, padded
 
 # Few tokens climb faster than a series is summed, and their exponentially small interactions lie
 # under its rounding floor.
 FEW_TOKENS = 200
+ROUNDS, CYCLES = 60, 10  # of the mean shift
 
 
 def kernel_modes(measure: Points, beta: float) -> Clusters:
@@ -50,7 +51,7 @@ def kernel_modes(measure: Points, beta: float) -> Clusters:
     >>> int(kernel_modes(polygon(3), beta=9.0)), int(kernel_modes(polygon(300), beta=0.1))
     (3, 1)
     """
-    only("kernel_modes", measure, Points)
+    checks.defined_for("kernel_modes", measure, Points)
     beta = float(checks.positive("beta", beta))
     points, weights, index = carrying(measure)
     degree = int(np.sqrt(60 * beta)) + 10
@@ -59,7 +60,7 @@ def kernel_modes(measure: Points, beta: float) -> Clusters:
     if measure.on_sphere and len(points) > enough:
         centres, basins = _by_series(points, weights, beta, degree)
     else:
-        centres, basins = climb(points, weights, beta, measure.on_sphere)
+        centres, basins = _mean_shift(points, weights, beta, measure.on_sphere)
     ridge = _ridges(centres, points, weights, beta, measure.on_sphere)
     labels = np.full(measure.count, -1)
     labels[index] = ridge[basins]
@@ -94,24 +95,17 @@ def _by_series(
     dim = points.shape[1]
     order = np.arange(degree + 1) + dim / 2 - 1
     kernel = ive(order, beta) / ive(order[0], beta)
-    if dim == 2:
-        own = fourier_coefficients(_angles(points), weights, degree=degree)
-    else:
-        own = harmonic_coefficients(points, weights, degree=degree)
-    potential = convolve(own, kernel, dim)
+    potential = convolve(harmonics_of(points, weights, degree), kernel, dim)
     if np.abs(potential[1:]).sum() <= 1e-12:  # constant to rounding: no maximum, one cluster
         return points[:1], np.zeros(len(points), int)
     # On a level ridge Newton's method divides by a vanishing curvature.
     with np.errstate(over="ignore"):
         centres = find_maxima(potential, dim).points
     if dim == 3 and _level(potential, centres):
-        return climb(points, weights, beta, True)
-    basins = (
-        _arcs(potential, centres, points)
-        if dim == 2
-        else _slopes(potential, centres, points, beta**-0.5)
-    )
-    return centres, basins
+        return _mean_shift(points, weights, beta, True)
+    if dim == 2:
+        return centres, _arcs(potential, centres, points)
+    return centres, _slopes(potential, centres, points, beta**-0.5)
 
 
 def _level(potential: np.ndarray, centres: np.ndarray) -> bool:
@@ -125,7 +119,7 @@ def _arcs(potential: np.ndarray, centres: np.ndarray, points: np.ndarray) -> np.
     """On the circle: basins end at the lowest place between two maxima."""
     values = values_on_circle(potential, 64 * len(potential))
     node = 2 * np.pi / len(values)
-    peaks = _angles(centres) % (2 * np.pi)
+    peaks = angles(centres) % (2 * np.pi)
     order = np.argsort(peaks)
     starts = (peaks[order] / node).astype(int)
     ends = np.append(starts[1:], starts[0] + len(values))
@@ -136,7 +130,7 @@ def _arcs(potential: np.ndarray, centres: np.ndarray, points: np.ndarray) -> np.
     borders = np.sort(np.array(lowest) * node % (2 * np.pi))
     # The arc that begins at border i holds the maximum found there.
     owner = order[np.searchsorted(peaks[order], borders) % len(order)]
-    return owner[np.searchsorted(borders, _angles(points) % (2 * np.pi)) - 1]
+    return owner[np.searchsorted(borders, angles(points) % (2 * np.pi)) - 1]
 
 
 def _slopes(
@@ -158,5 +152,76 @@ def _slopes(
     return np.asarray(KDTree(centres).query(points[uphill])[1])
 
 
-def _angles(points: np.ndarray) -> np.ndarray:
-    return np.arctan2(points[:, 1], points[:, 0])
+def _mean_shift(
+    points: np.ndarray, weights: np.ndarray, beta: float, on_sphere: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Maxima (k, d) of x ↦ Σ_j w_j e^{−β‖x−x_j‖²/2} reached from the tokens, and basins (n,).
+
+    Mean shift x ← Σ_j p_j x_j (retracted on the sphere), p the softmax of the exponents, is an
+    ascent for every β; it slows down where the landscape is flat, so two steps at a time are
+    extrapolated (Varadhan and Roland, Scand. J. Stat. 35, 2008) and the result kept if higher.
+    """
+    width = beta**-0.5
+    # A token exactly on a saddle would stay there.
+    random = np.random.default_rng(0)
+    kick = random.standard_normal(points.shape)
+    seeds = points + 1e-3 * width * kick / np.linalg.norm(kick, axis=1, keepdims=True)
+    # Tokens of one cell, a tenth of the kernel's width, share a start.
+    seeds, basin = _thin(seeds, 0.1 * width, np.zeros(points.shape[1]))
+    for _ in range(ROUNDS):
+        moved, seeds = _rounds(seeds, points, weights, beta, on_sphere)
+        if moved.max() < 1e-8 * width:
+            break
+        seeds, merged = _thin(seeds, 1e-3 * width, random.uniform(size=points.shape[1]))
+        basin = merged[basin]
+    # Only now: while tokens still move, a chain of neighbours would join separate maxima.
+    labels = components(seeds, 1e-2 * width)
+    first = np.unique(labels, return_index=True)[1]
+    return seeds[first], labels[basin]
+
+
+def _thin(seeds: np.ndarray, side: float, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One seed per grid cell, and the cell of each seed; a moving grid leaves no lasting border."""
+    cells = np.floor(seeds / side + shift)
+    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    return seeds[first], inverse.reshape(-1)
+
+
+def _rounds(
+    seeds: np.ndarray, points: np.ndarray, weights: np.ndarray, beta: float, on_sphere: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    # The number of seeds falls from round to round: powers of four, to compile few programs.
+    size = 4 ** ((len(seeds) - 1).bit_length() + 1 >> 1)
+    filled = np.concatenate([seeds, np.repeat(seeds[:1], size - len(seeds), axis=0)])
+    points, weights = padded(points, weights)
+    moved, filled = _cycles(filled, points, weights, beta, on_sphere=on_sphere)
+    return np.asarray(moved)[: len(seeds)], np.asarray(filled)[: len(seeds)]
+
+
+@partial(jax.jit, static_argnames="on_sphere")
+def _cycles(seeds: Any, points: Any, weights: Any, beta: Any, *, on_sphere: bool) -> Any:
+    place = (lambda x: x / jnp.linalg.norm(x)) if on_sphere else (lambda x: x)
+    points, bias = jnp.asarray(points), jnp.log(weights) - 0.5 * beta * jnp.sum(points**2, axis=1)
+
+    def shift(x: Any) -> Any:
+        """Height log Σ w e^{−β‖x−x_j‖²/2} of x, and the next place."""
+        exponents = beta * (points @ x) + bias
+        height = jax.nn.logsumexp(exponents)
+        return height - 0.5 * beta * x @ x, place(jnp.exp(exponents - height) @ points)
+
+    def cycle(_: Any, state: Any) -> Any:
+        x, _ = state
+        _, one = shift(x)
+        height, two = shift(one)
+        step, bend = one - x, two - 2 * one + x
+        ratio = jnp.linalg.norm(step) / jnp.maximum(jnp.linalg.norm(bend), 1e-300)
+        leap = 2 * ratio * step + ratio**2 * bend
+        # Longer leaps than a few hundredths of the kernel's width pass over shallow maxima.
+        far = jnp.linalg.norm(leap) / (0.03 * beta**-0.5)
+        leap = place(x + leap / jnp.maximum(far, 1.0))
+        best, after = shift(leap)
+        return jnp.where(best > height, after, two), jnp.linalg.norm(step)
+
+    reach = lambda x: jax.lax.fori_loop(0, CYCLES, cycle, (x, jnp.inf))
+    seeds, moved = over_rows(reach, jnp.asarray(seeds), points.shape[0])
+    return moved, seeds

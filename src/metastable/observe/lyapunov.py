@@ -14,7 +14,6 @@ from metastable.flows import Geodesic
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
 from metastable.observe.equilibria import check_field
-from metastable.observe.sort import only
 
 
 def lyapunov_exponents(
@@ -44,11 +43,11 @@ def lyapunov_exponents(
 
     >>> import metastable as ms
     >>> together = ms.Points([[1.0, 0.0]] * 3)
-    >>> found = lyapunov_exponents(together, ms.SelfAttention(2.0), 1.0, count=3, transient=20.0)
-    >>> (found + 0.0).round(6).tolist()
+    >>> rates = lyapunov_exponents(together, ms.SelfAttention(2.0), 1.0, count=3, transient=20.0)
+    >>> (rates + 0.0).round(6).tolist()
     [0.0, -1.0, -1.0]
     """
-    only("lyapunov_exponents", measure, Points)
+    checks.defined_for("lyapunov_exponents", measure, Points)
     check_field(field)
     checks.positive("horizon", horizon)
     checks.nonnegative("transient", transient)
@@ -77,13 +76,7 @@ def lyapunov_exponents(
 
 @eqx.filter_jit
 def _follow(
-    measure: Points,
-    field: Field,
-    count: int,
-    key: Array,
-    step: Array,
-    first: Array,
-    last: Array,
+    measure: Points, field: Field, count: int, key: Array, step: Array, first: Array, last: Array
 ) -> Float[Array, " count"]:
     """Σ log R_kk over the steps `first` to `last`."""
     held = measure.on_sphere

@@ -14,7 +14,6 @@ from metastable.geometry.harmonics import (
 from metastable.measures import Density, Points
 from metastable.observe.density import density_modes, density_power
 from metastable.observe.pairs import BLOCK, carrying
-from metastable.observe.sort import only
 
 
 def modes(measure: Points | Density, highest: int) -> np.ndarray:
@@ -30,15 +29,13 @@ def modes(measure: Points | Density, highest: int) -> np.ndarray:
     >>> abs(modes(polygon(3), highest=3)).round(12).tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
-    only("modes", measure, Points, Density)
+    checks.defined_for("modes", measure, Points, Density)
     _check(measure, highest)
     if isinstance(measure, Density):
         return density_modes(measure, highest)
-    points, weights, _ = carrying(measure)
-    if measure.dim == 2:
-        return fourier_coefficients(_angles(points), weights, degree=highest)
-    if measure.dim == 3:
-        return harmonic_coefficients(points, weights, degree=highest)
+    if measure.dim in (2, 3):
+        points, weights, _ = carrying(measure)
+        return harmonics_of(points, weights, highest)
     raise ValueError(
         f"measure must be in dimension 2 or 3 to have modes one by one; got {measure.dim}. "
         "Use power(...) or amplitudes(...)."
@@ -57,7 +54,7 @@ def power(measure: Points | Density, highest: int) -> np.ndarray:
     >>> power(orthogonal(4, 4), highest=2).round(12).tolist()
     [1.0, 1.0, 0.0]
     """
-    only("power", measure, Points, Density)
+    checks.defined_for("power", measure, Points, Density)
     _check(measure, highest)
     if isinstance(measure, Density):
         return density_power(measure, highest)
@@ -75,7 +72,7 @@ def amplitudes(measure: Points | Density, highest: int) -> np.ndarray:
     >>> amplitudes(orthogonal(4, 4), highest=2).round(6).tolist()
     [0.5, 0.0]
     """
-    only("amplitudes", measure, Points, Density)
+    checks.defined_for("amplitudes", measure, Points, Density)
     _check(measure, highest)
     counts = [multiplicity(degree, measure.dim) for degree in range(1, highest + 1)]
     return np.sqrt(power(measure, highest)[1:] / np.array(counts, float))
@@ -84,12 +81,11 @@ def amplitudes(measure: Points | Density, highest: int) -> np.ndarray:
 def signed_power(points: np.ndarray, weights: np.ndarray, highest: int) -> np.ndarray:
     """`power` of Σ_j w_j δ_{x_j} with weights of any sign, such as a difference of measures."""
     dim = points.shape[1]
-    if dim == 2:
-        squares = np.abs(fourier_coefficients(_angles(points), weights, degree=highest)) ** 2
-        squares[1:] *= 2  # e^{ikθ} and e^{−ikθ}
-        return squares
-    if dim == 3:
-        squares = harmonic_coefficients(points, weights, degree=highest) ** 2
+    if dim in (2, 3):
+        squares = np.abs(harmonics_of(points, weights, highest)) ** 2
+        if dim == 2:
+            squares[1:] *= 2  # e^{ikθ} and e^{−ikθ}
+            return squares
         return np.add.reduceat(squares, np.arange(highest + 1) ** 2)
     sums = np.zeros(highest + 1)
     step = max(1, BLOCK // (len(weights) * (highest + 1)))
@@ -101,7 +97,14 @@ def signed_power(points: np.ndarray, weights: np.ndarray, highest: int) -> np.nd
     return np.array(counts, float) * np.maximum(sums, 0)
 
 
-def _angles(points: np.ndarray) -> np.ndarray:
+def harmonics_of(points: np.ndarray, weights: np.ndarray, degree: int) -> np.ndarray:
+    """Coefficients of weighted points on the circle or S²."""
+    if points.shape[1] == 2:
+        return fourier_coefficients(angles(points), weights, degree=degree)
+    return harmonic_coefficients(points, weights, degree=degree)
+
+
+def angles(points: np.ndarray) -> np.ndarray:
     return np.arctan2(points[:, 1], points[:, 0])
 
 

@@ -25,8 +25,7 @@ def class_means(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     >>> class_means(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1])).ravel().tolist()
     [-2.0, 2.0]
     """
-    present = np.unique(labels)
-    means = np.stack([features[labels == c].mean(axis=0) for c in present])
+    means = _means(features, labels)[0]
     return means - means.mean(axis=0)
 
 
@@ -39,7 +38,8 @@ def within_class_variability(features: np.ndarray, labels: np.ndarray) -> float:
     k = len(means)
     _, lengths, axes = np.linalg.svd(means, full_matrices=False)
     rank = min(k - 1, means.shape[1])
-    inside = features - _own_mean(features, labels)
+    own, classes = _means(features, labels)
+    inside = features - own[np.searchsorted(classes, labels)]
     spread = np.mean((inside @ axes[:rank].T) ** 2, axis=0)
     with np.errstate(divide="ignore"):
         return float(np.sum(spread / lengths[:rank] ** 2))
@@ -62,10 +62,9 @@ def duality_gap(means: np.ndarray, matrix: np.ndarray) -> float:
 
 def centre_disagreement(features: np.ndarray, labels: np.ndarray, answers: np.ndarray) -> float:
     """NC4: how often the classifier's answer is not the class whose mean is nearest."""
-    present = np.unique(labels)
-    means = np.stack([features[labels == c].mean(axis=0) for c in present])
+    means, classes = _means(features, labels)
     distances = ((features[:, None] - means) ** 2).sum(axis=-1)
-    return float(np.mean(present[distances.argmin(axis=1)] != answers))
+    return float(np.mean(classes[distances.argmin(axis=1)] != answers))
 
 
 def neural_collapse(
@@ -87,11 +86,10 @@ def neural_collapse(
     )
 
 
-def _own_mean(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    own = np.empty_like(features)
-    for c in np.unique(labels):
-        own[labels == c] = features[labels == c].mean(axis=0)
-    return own
+def _means(features: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each class (k, d), and the classes (k,)."""
+    classes = np.unique(labels)
+    return np.stack([features[labels == c].mean(axis=0) for c in classes]), classes
 
 
 def _unit(matrix: np.ndarray) -> np.ndarray:

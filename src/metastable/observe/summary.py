@@ -14,14 +14,15 @@ from metastable.observe.density import entropy, peaks
 from metastable.observe.energy import energy
 from metastable.observe.modes import amplitudes
 
+STATISTICS = "max_norm_drift step_norm_drift steps evaluations sum stepper seconds".split()
 HARMONICS = 12  # degrees reported of a density
 
 
 def attention_of(field: Field | None) -> SelfAttention | None:
     """The single self-attention inside a field, if there is exactly one (noise may join it)."""
     parts = field.parts if isinstance(field, Superposition) else (field,)
-    found = [part for part in parts if isinstance(part, SelfAttention)]
-    return found[0] if len(found) == 1 else None
+    heads = [part for part in parts if isinstance(part, SelfAttention)]
+    return heads[0] if len(heads) == 1 else None
 
 
 def energy_series(run: Trajectory) -> np.ndarray | None:
@@ -90,13 +91,7 @@ def summarize(run: Trajectory, seed: int | None = None) -> dict[str, Any]:
         "energy_first": ends[0],
         "energy_last": ends[1],
         "energy_monotone": None if series is None else _monotone(series, attention),
-        "max_norm_drift": run.statistics.get("max_norm_drift"),
-        "step_norm_drift": run.statistics.get("step_norm_drift"),
-        "steps": run.statistics.get("steps"),
-        "evaluations": run.statistics.get("evaluations"),
-        "sum": run.statistics.get("sum"),
-        "stepper": run.statistics.get("stepper"),
-        "seconds": run.statistics.get("seconds"),
+        **{name: run.statistics.get(name) for name in STATISTICS},
         **(_of_density(run) if isinstance(first, Density) else {}),
         **(_of_gaussian(run) if isinstance(first, Gaussian) else {}),
     }

@@ -9,9 +9,8 @@ import numpy as np
 import xarray
 
 from metastable.comparison.random_matrices import Iteration
-from metastable.core.answer import Answer
 from metastable.core.figure import Figure
-from metastable.core.result import Result
+from metastable.core.result import Answer, Result
 from metastable.core.spec import Spec
 from metastable.core.verdict import Comparison
 from metastable.learn.curves import Chart, Curves, Frames

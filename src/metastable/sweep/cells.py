@@ -46,7 +46,7 @@ def compute(recipe: CellSettings, cells: Sequence[Cell]) -> list[Computed]:
     runs: Sequence[Trajectory | None] = [None] * len(cells)
     if moves_together(recipe, experiments[0]):
         runs = _run_batch(experiments)
-    return [_result(recipe, *one) for one in zip(cells, experiments, runs, strict=True)]
+    return [_result(recipe, *each) for each in zip(cells, experiments, runs, strict=True)]
 
 
 def moves_together(recipe: CellSettings, experiment: Experiment) -> bool:
@@ -107,16 +107,16 @@ def _observe(
             return {}, run.outcome
         if recipe.times is not None and not np.array_equal(run.times, recipe.times):
             raise ValueError(f"the frames of a cell must be those of the plan; got {run.times}.")
-        for one in recipe.observables:
-            seen = np.asarray(one.read(run), float)
-            total[one.name] = total.get(one.name, 0.0) + seen
+        for observable in recipe.observables:
+            values = np.asarray(observable.read(run), float)
+            total[observable.name] = total.get(observable.name, 0.0) + values
         run = None
     return {name: np.asarray(sum_ / recipe.samples) for name, sum_ in total.items()}, Outcome.done()
 
 
 def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndarray] | None:
     """All samples at once, where pairs of tokens tell everything that is asked for."""
-    readers = {one.name: one.ensemble for one in recipe.observables}
+    readers = {observable.name: observable.ensemble for observable in recipe.observables}
     if recipe.samples == 1 or None in readers.values() or recipe.times is None:
         return None
     start, how = experiment.measure, experiment.flow
@@ -126,18 +126,15 @@ def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndar
     form = choose_form(field, start.tokens, start.dim)
     if form is None:
         return None
-    observe = _READERS.setdefault(tuple(readers), _reader(readers))
+    each = lambda form, state: {name: read(form, state) for name, read in readers.items()}
+    observe = _READERS.setdefault(tuple(readers), each)
     size = recipe.samples, start.tokens, start.dim
-    seen = sample_ensemble(form, start.seed, *size, float(how.horizon), how.frames, observe)
-    return {name: np.asarray(values, float).mean(axis=1) for name, values in seen.items()}
+    read = sample_ensemble(form, start.seed, *size, float(how.horizon), how.frames, observe)
+    return {name: np.asarray(values, float).mean(axis=1) for name, values in read.items()}
 
 
 # One function for each set of observables: compiled code is found again by its identity.
 _READERS: dict[tuple[str, ...], Any] = {}
-
-
-def _reader(readers: dict[str, Any]) -> Any:
-    return lambda form, state: {name: read(form, state) for name, read in readers.items()}
 
 
 def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:

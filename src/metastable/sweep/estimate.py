@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from metastable.core.checks import in_bytes
 from metastable.fields.build import build_field
 from metastable.fields.spec import NoiseSpec
 from metastable.fields.sums import choose_sum
@@ -46,10 +47,11 @@ class Estimate:
 
     def __str__(self) -> str:
         several = "s" * (self.workers > 1)
+        memory, disk = in_bytes(self.memory, ".3g"), in_bytes(self.disk, ".3g")
         return (
             f"{self.cells} cells of {self.groups} compiled shape{'s' * (self.groups > 1)}: about "
             f"{_time(self.seconds)} on {self.workers} worker{several} with start and compiling, "
-            f"{_size(self.memory)} of memory for each, {_size(self.disk)} on disk"
+            f"{memory} of memory for each, {disk} on disk"
         )
 
 
@@ -152,8 +154,3 @@ def _time(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.2g} s"
     return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.3g} h"
-
-
-def _size(count: float) -> str:
-    power = min(int(math.log(max(count, 1), 1024)), 5)
-    return f"{count / 1024**power:.3g} {'B KiB MiB GiB TiB PiB'.split()[power]}"

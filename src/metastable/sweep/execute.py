@@ -118,11 +118,11 @@ def _result(store: Store, summary: Summary) -> Result:
     """What is sealed beside the cells, which have checksums of their own."""
     facts = {k: v for k, v in summary.to_dict().items() if k not in ("store", "interrupted")}
     facts |= {"axes": list(store.plan.dims), "observables": list(store.plan.sweep.observables)}
-    told = f"{int(store.done.sum())} of {store.plan.size} cells are done"
-    outcome = Outcome("done", f"{told}.")
+    count = f"{int(store.done.sum())} of {store.plan.size} cells are done"
+    outcome = Outcome("done", f"{count}.")
     if summary.left:
-        outcome = Outcome("interrupted", f"{told}: run the same command again to go on.")
-    return Result(store.plan.sweep, outcome, facts, sentence=f"{told}.")
+        outcome = Outcome("interrupted", f"{count}: run the same command again to go on.")
+    return Result(store.plan.sweep, outcome, facts, sentence=f"{count}.")
 
 
 def prepare_sweep(spec: Sweep) -> Callable[[Path, bool | None], Result]:
@@ -238,8 +238,8 @@ class _Feed:
 
 
 def _killed(cell: Cell) -> Computed:
-    told = "The worker died: is there enough memory? Then run again with --retry-failed."
-    return Computed(cell.index, Outcome("error", told), {})
+    message = "The worker died: is there enough memory? Then run again with --retry-failed."
+    return Computed(cell.index, Outcome("error", message), {})
 
 
 def _tasks(store: Store) -> Iterator[list[Cell]]:

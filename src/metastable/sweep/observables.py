@@ -70,7 +70,7 @@ def register_observable(
         raise ValueError(f'of must be "frame" or "run"; got {of!r}.')
     if name in OBSERVABLES and OBSERVABLES[name].source is not function:
         raise ValueError(f"{name!r} is already an observable: choose another name.")
-    about = about or (function.__doc__ or name).strip().split("\n")[0].rstrip(".")
+    about = about or _about(function)
     read = _each(function) if of == "frame" else function
     OBSERVABLES[name] = Observable(name, about, read, of == "frame", source=function)
     return function
@@ -79,7 +79,7 @@ def register_observable(
 @cache
 def _public() -> dict[str, Observable]:
     """The functions of `metastable.observe` that take a measure alone and give a number."""
-    found = {}
+    public = {}
     for name in observe.__all__:
         function = getattr(observe, name)
         if not inspect.isfunction(function):
@@ -87,9 +87,13 @@ def _public() -> dict[str, Observable]:
         signature = inspect.signature(function)
         needed = [p for p in signature.parameters.values() if p.default is p.empty]
         if len(needed) == 1 and signature.return_annotation in NUMBERS:
-            about = (function.__doc__ or name).strip().split("\n")[0].rstrip(".")
-            found[name] = Observable(name, about, _each(function), True)
-    return found
+            public[name] = Observable(name, _about(function), _each(function), True)
+    return public
+
+
+def _about(function: Callable[..., Any]) -> str:
+    """The first line of a docstring, or the name."""
+    return (function.__doc__ or function.__name__).strip().split("\n")[0].rstrip(".")
 
 
 def _each(function: Callable[[Any], Any]) -> Callable[[Trajectory], np.ndarray]:
@@ -173,61 +177,50 @@ def _late_order(run: Trajectory) -> float:
     return float(np.mean([float(order_parameter(frame)) for frame in frames]))
 
 
-def _off_diagonal(gram: Any, values: Any) -> Any:
-    """Mean over the pairs i ≠ j of each sample."""
-    n = gram.shape[-1]
+def _pair_mean(values: Any) -> Any:
+    """Mean over the pairs i ≠ j of each sample, of values (samples, n, n)."""
+    n = values.shape[-1]
     return (values.sum((1, 2)) - jnp.trace(values, axis1=1, axis2=2)) / (n * (n - 1))
 
 
-_ALL = (
-    Observable(
-        "pair_probability",
-        f"P(⟨x_1,x_2⟩ ≥ 1 − {DELTA:g})",
-        _first_pair,
-        True,
-        lambda form, y: form.pair(y) >= 1 - DELTA,
-    ),
-    Observable(
-        "near_pairs",
+_PER_TIME = {
+    "pair_probability": (f"P(⟨x_1,x_2⟩ ≥ 1 − {DELTA:g})", _first_pair),
+    "near_pairs": (
         f"share of pairs with ⟨x_i,x_j⟩ ≥ 1 − {DELTA:g}",
         _each(lambda frame: similarity(frame, DELTA).near),
-        True,
-        lambda form, y: _off_diagonal(form.gram(y), 1.0 * (form.gram(y) >= 1 - DELTA)),
     ),
-    Observable(
-        "similarity",
+    "similarity": (
         "mean cosine of two different tokens",
         _each(lambda frame: similarity(frame).mean),
-        True,
-        lambda form, y: _off_diagonal(form.gram(y), form.gram(y)),
     ),
-    Observable(
-        "order",
-        "order parameter ‖Σ w x‖",
-        _each(order_parameter),
-        True,
-        lambda form, y: form.order(y),
-    ),
-    Observable(
-        "clusters",
+    "order": ("order parameter ‖Σ w x‖", _each(order_parameter)),
+    "clusters": (
         "clusters by linkage",
-        lambda run: np.array([clusters(f, _beta(run)).count for f in run.frames]),
-        True,
+        lambda run: np.array([clusters(frame, _beta(run)).count for frame in run.frames]),
     ),
-    Observable("energy", "scaled interaction energy 2β exp(−β) E", _energy, True),
-    Observable("rank", "effective rank", _each(effective_rank), True),
-    Observable(
-        "first_clusters",
+    "energy": ("scaled interaction energy 2β exp(−β) E", _energy),
+    "rank": ("effective rank", _each(effective_rank)),
+}
+_OF_ENSEMBLES = {
+    "pair_probability": lambda form, y: form.pair(y) >= 1 - DELTA,
+    "near_pairs": lambda form, y: _pair_mean(1.0 * (form.gram(y) >= 1 - DELTA)),
+    "similarity": lambda form, y: _pair_mean(form.gram(y)),
+    "order": lambda form, y: form.order(y),
+}
+_PER_RUN = {
+    "first_clusters": (
         "maxima of the potential when a harmonic first exceeds 1/2",
         lambda run: _kernel_count(run, _exit_frame(run)),
     ),
-    Observable(
-        "last_clusters",
+    "last_clusters": (
         "clusters by linkage in the last frame",
         lambda run: clusters(run.frames[-1], _beta(run)).count,
     ),
-    Observable("dominant_mode", "degree that leaves the linear phase first", _dominant_mode),
-    Observable("late_order", "order parameter, mean of the second half", _late_order),
-    Observable("lifetime", "time until two clusters of the start halve their distance", _lifetime),
-)
-OBSERVABLES = {one.name: one for one in _ALL}
+    "dominant_mode": ("degree that leaves the linear phase first", _dominant_mode),
+    "late_order": ("order parameter, mean of the second half", _late_order),
+    "lifetime": ("time until two clusters of the start halve their distance", _lifetime),
+}
+OBSERVABLES = {
+    name: Observable(name, about, read, True, _OF_ENSEMBLES.get(name))
+    for name, (about, read) in _PER_TIME.items()
+} | {name: Observable(name, about, read) for name, (about, read) in _PER_RUN.items()}

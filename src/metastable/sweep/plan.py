@@ -112,13 +112,14 @@ class Plan:
     def groups(self, most: int) -> list[tuple[Experiment, int]]:
         """An experiment of each group (of `most` at most), and how many cells it stands for."""
         every = product(*(range(self.shape[k]) for k in self._shaping))
-        found = []
+        experiments = []
         for chosen in islice(every, 0, None, -(-self.group_count // most)):
             index = [0] * len(self.shape)
             for k, value in zip(self._shaping, chosen, strict=True):
                 index[k] = value
-            found.append(experiment_with(self.sweep.base, self.cell(tuple(index)).overrides))
-        return [(experiment, self.size // len(found)) for experiment in found]
+            overrides = self.cell(tuple(index)).overrides
+            experiments.append(experiment_with(self.sweep.base, overrides))
+        return [(experiment, self.size // len(experiments)) for experiment in experiments]
 
     @cached_property
     def _shaping(self) -> tuple[int, ...]:

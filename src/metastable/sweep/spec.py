@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -122,7 +123,7 @@ class Sweep(Spec):
         if isinstance(tree, dict) and isinstance(tree.get("axes"), dict):
             axes: dict[str, Any] = {}
             for key, value in tree["axes"].items():
-                axes |= dict(_axes_of(key, value)) if key in SECTIONS else {key: value}
+                axes |= dict(flattened(key, value, ("from",))) if key in SECTIONS else {key: value}
             return {**tree, "axes": axes}
         return tree
 
@@ -175,25 +176,87 @@ def canonical(value: Any) -> Any:
 def experiment_with(base: dict[str, Any], overrides: dict[str, Any]) -> Experiment:
     """The base with some keys set; a whole table is set before the keys inside it."""
     ordered = sorted(overrides.items(), key=lambda item: item[0].count("."))
-    return Experiment.from_tree({}, {**_copy(base), **_copy(dict(ordered))})
+    # Copied, since overrides are assigned into the tree.
+    return Experiment.from_tree({}, deepcopy({**base, **dict(ordered)}))
 
 
-def flattened(key: str, node: Any) -> list[tuple[str, Any]]:
-    """Leaves of nested tables by dotted key; a range, a draw or anything with a kind is a leaf."""
-    if not isinstance(node, dict) or not node or {"from", "draw", "kind"} & set(node):
+def flattened(
+    key: str, node: Any, whole: tuple[str, ...] = ("from", "draw", "kind")
+) -> list[tuple[str, Any]]:
+    """Leaves of nested tables by dotted key; a table with one of the keys `whole` is a leaf."""
+    if not isinstance(node, dict) or not node or set(whole) & set(node):
         return [(key, node)]
-    return [leaf for name, child in node.items() for leaf in flattened(f"{key}.{name}", child)]
+    return [leaf for k, child in node.items() for leaf in flattened(f"{key}.{k}", child, whole)]
 
 
-def _axes_of(key: str, node: Any) -> list[tuple[str, Any]]:
-    """Axes of nested tables by dotted key: lists and ranges, whatever the key is called."""
-    if not isinstance(node, dict) or not node or "from" in node:
-        return [(key, node)]
-    return [axis for name, child in node.items() for axis in _axes_of(f"{key}.{name}", child)]
+def differences(old: Sweep, new: Sweep, *, growing: bool = False) -> list[str]:
+    """What has changed, a line each; the name and the budget do not count.
+
+    With `growing` the values of axes and the number of repetitions do not count either.
+
+    >>> a = Sweep(axes={"field.beta": [1.0, 2.0]}, observables=("order",))
+    >>> differences(a, a.model_copy(update={"axes": {"field.beta": [2, 3]}, "seed": 1}))
+    ['axes.field.beta: 3 only now, 1.0 only in the store', 'seed: 0 in the store, 1 now']
+    """
+    lines = []
+    for key in dict.fromkeys((*old.axes, *new.axes)):
+        if key not in old.axes or key not in new.axes:
+            lines.append(f"axes.{key}: only {'now' if key in new.axes else 'in the store'}")
+            continue
+        more, fewer = _missing(new, old, key), _missing(old, new, key)
+        if (more or fewer) and not growing:
+            sides = [f"{_few(more)} only now"] * bool(more)
+            sides += [f"{_few(fewer)} only in the store"] * bool(fewer)
+            lines.append(f"axes.{key}: {', '.join(sides)}")
+        if isinstance(old.axes[key], dict) and isinstance(new.axes[key], dict):
+            shared = set(old.values(key)) & set(new.values(key))
+            changed = [c for c in shared if old.overrides(key, c) != new.overrides(key, c)]
+            lines += [f"axes.{key}.{case}: another case of that name" for case in sorted(changed)]
+    first, second = _content(old, growing), _content(new, growing)
+    for key in sorted({*first, *second}):
+        a, b = first.get(key, "nothing"), second.get(key, "nothing")
+        if a != b:
+            lines.append(f"{key}: {a} in the store, {b} now")
+    return lines
 
 
-def _copy(node: Any) -> Any:
-    """A deep copy: overrides are assigned into the tree."""
-    if isinstance(node, dict):
-        return {key: _copy(value) for key, value in node.items()}
-    return [_copy(value) for value in node] if isinstance(node, list) else node
+def extended(old: Sweep, new: Sweep) -> Sweep:
+    """The old sweep with the new values after its own along each axis, for `--add`.
+
+    Anything else that differs is refused.
+    """
+    rest = differences(old, new, growing=True)
+    if rest:
+        raise ValueError(
+            "--add may extend axes and repetitions only; this spec also differs from the store: "
+            f"{'; '.join(rest)}."
+        )
+    axes: dict[str, Any] = {}
+    for key, axis in old.axes.items():
+        more = _missing(new, old, key)
+        if isinstance(axis, dict):
+            axes[key] = {**axis, **{name: new.axes[key][name] for name in more}}  # type: ignore[index]
+        else:
+            axes[key] = [*old.values(key), *more] if more else axis
+    repetitions = max(old.repetitions, new.repetitions)
+    grown = {"axes": axes, "repetitions": repetitions, "name": new.name, "budget": new.budget}
+    return old.model_copy(update=grown)
+
+
+def _missing(inside: Sweep, outside: Sweep, key: str) -> list[Any]:
+    """Values along an axis of one sweep that the other does not have."""
+    known = {canonical(value) for value in outside.values(key)}
+    return [value for value in inside.values(key) if canonical(value) not in known]
+
+
+def _content(sweep: Sweep, growing: bool) -> dict[str, Any]:
+    tree = sweep.model_dump(mode="json", exclude={"axes", "name", "budget"})
+    base = {key: node for key, node in tree.pop("base").items() if key != "name"}
+    if growing:
+        tree.pop("repetitions")
+    leaves = (leaf for key, node in base.items() for leaf in flattened(f"base.{key}", node))
+    return tree | dict(leaves)
+
+
+def _few(values: list[Any]) -> str:
+    return ", ".join(map(str, values[:3])) + (f" and {len(values) - 3} more" * (len(values) > 3))

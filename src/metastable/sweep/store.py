@@ -18,16 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.folder import FULL, MANIFEST, SPEC, DiskFull
-from metastable.core.lock import LOCK, Lock
+from metastable.core.folder import FULL, LOCK, MANIFEST, SPEC, DiskFull, Lock
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import versions
 from metastable.core.result import DATA, VERDICTS
 from metastable.sweep import layout
-from metastable.sweep.extend import differences, extended
 from metastable.sweep.observables import Observable
 from metastable.sweep.plan import Index, Plan, plan_sweep
-from metastable.sweep.spec import Sweep
+from metastable.sweep.spec import Sweep, differences, extended
 
 LOG, FAILURES, PART = "log.jsonl", "failures.json", ".part"
 ROOT = f"{DATA}/zarr.json"
@@ -99,8 +97,8 @@ class Store:
         if not self._dirty:
             return
         if self.failures or (self.folder / FAILURES).exists():
-            told = dict(sorted(self.failures.items()))
-            self._write(FAILURES, json.dumps(told, indent=1, ensure_ascii=False).encode())
+            failures = dict(sorted(self.failures.items()))
+            self._write(FAILURES, json.dumps(failures, indent=1, ensure_ascii=False).encode())
         for name, array in (("outcome", self.outcome), ("done", self.done)):
             for index, part in layout.block_slices(self.plan.shape):
                 if index in self._dirty:
@@ -236,11 +234,8 @@ def _manifest(sweep: Sweep, kept: dict[str, Any]) -> dict[str, Any]:
     if begun is None:
         import jax
 
-        begun = {
-            "versions": versions(),
-            "platform": platform.platform(),
-            "device": [str(device) for device in jax.devices()],
-        }
+        device = [str(device) for device in jax.devices()]
+        begun = {"versions": versions(), "platform": platform.platform(), "device": device}
     return {"title": sweep.name, "sweep": sweep.model_dump(mode="json"), "begun": begun}
 
 

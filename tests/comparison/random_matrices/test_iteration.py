@@ -7,6 +7,7 @@ import pytest
 from metastable.comparison.random_matrices import SETTINGS, Setting, iterate, judge_iterations
 from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.comparison.random_matrices.study import answer_iterations
+from metastable.core.result import plain
 from metastable.measures import Gaussian
 from tests.gaussians import layered
 
@@ -50,8 +51,8 @@ def test_truncation_goes_negative_and_the_exact_layer_does_not(negative):
     assert negative.published.eigenvalues[-1][0] < 0
     assert all(values[0] > 0 for values in negative.exact.eigenvalues)
     assert judge_iterations([negative]).agrees
-    told = json.loads(json.dumps(answer_iterations([negative]).to_json()))
-    published, exact = told["facts"]["negative"]
+    facts = json.loads(json.dumps(plain(answer_iterations([negative]).facts)))
+    published, exact = facts["negative"]
     assert published["smallest"] < 0 < exact["smallest"]
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from metastable.comparison.random_matrices import ENSEMBLES, judge_spectra, spectra
 from metastable.comparison.random_matrices.study import answer_spectra
+from metastable.core.result import plain
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,8 @@ def test_scaling_leaves_the_distance_and_moves_the_edge(found):
 
 def test_choice_and_json():
     (one,) = spectra(["fuss-catalan"], sizes=[50], seed=3)
-    told = json.loads(json.dumps(answer_spectra([one]).to_json()))
-    (row,) = told["facts"]["Kolmogorov distances from the limit law, by size"]
+    facts = json.loads(json.dumps(plain(answer_spectra([one]).facts)))
+    (row,) = facts["Kolmogorov distances from the limit law, by size"]
     assert row["law"] == "FussCatalan" and row["edge"] == 6.75 and one.law.edges[0] == 0.0
     with pytest.raises(ValueError, match="names must be among wigner"):
         spectra(["nothing"])

@@ -9,6 +9,7 @@ from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.comparison.random_matrices.spec import GaussianStudy
 from metastable.comparison.random_matrices.study import answer_verification
 from metastable.comparison.random_matrices.verification import Errors, ErrorSeries
+from metastable.core.result import plain
 from metastable.report.pages.study import write_study
 from metastable.report.studies import result_of_study
 from metastable.theory.gaussian import logit_variance, sample_error
@@ -76,8 +77,8 @@ def test_attention_as_drawn_does_not(found):
 
 def test_result_is_json_judged_and_shown(found, tmp_path):
     answer = answer_verification(found)
-    told = json.loads(json.dumps(answer.to_json()))
-    assert told["data"]["calm"]["samples"][-1] == 4000
+    data = json.loads(json.dumps(plain(answer.data)))
+    assert data["calm"]["samples"][-1] == 4000
     claims = [row.claim for row in judge_verification(found).rows]
     assert any("velocity" in claim for claim in claims)
     assert not any("as printed" in claim for claim in claims)  # another size than the printed one

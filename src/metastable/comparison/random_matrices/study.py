@@ -15,9 +15,9 @@ from metastable.comparison.random_matrices.draws import draw_layer
 from metastable.comparison.random_matrices.iteration import SETTINGS, Iteration, iterate
 from metastable.comparison.random_matrices.spectra import Spectrum, spectra
 from metastable.comparison.random_matrices.verification import Verification, verify
-from metastable.core.answer import Answer
 from metastable.core.outcome import Outcome
-from metastable.core.verdict import AGREE, DISAGREE, Comparison, Verdict, judge, not_applicable
+from metastable.core.result import Answer
+from metastable.core.verdict import Comparison, decide, judge, not_applicable
 from metastable.theory.fits import MatrixFit, fit_matrix
 from metastable.theory.gaussian import longest_truncated_step
 
@@ -156,8 +156,7 @@ def judge_iterations(results: Iterable[Iteration]) -> Comparison:
             safe, kept = setting.step <= longest, result.published.negative_at != 1
             claim = f"{setting.name}: the truncated map keeps a covariance at layer 1"
             reason = f"it does up to a step of {longest:.2g}; this one is {setting.step:g}"
-            verdict = AGREE if safe == kept else DISAGREE
-            rows.append(Verdict(claim, "derived", safe, kept, "exact", verdict, reason))
+            rows.append(decide(safe == kept, claim, "derived", safe, kept, "exact", reason))
         if result.sampled is not None:
             claim = f"{setting.name}: last layer of the tokens, against that of the covariance"
             ends = exact.layers[-1], result.sampled.layers[-1]
@@ -193,9 +192,9 @@ def judge_spectra(results: Sequence[Spectrum]) -> Comparison:
     for result in results:
         name, distances, expected = result.name, result.distances, result.outlier_expected
         if len(result.sizes) > 1:
-            verdict = AGREE if all(a > b for a, b in pairwise(distances)) else DISAGREE
-            ends = f"below {distances[0]:.3g}", distances[-1], "at every size", verdict
-            rows.append(Verdict(f"{name}: distance from the law falls with n", "limit law", *ends))
+            claim, falls = f"{name}: distance from the law falls with n", list(pairwise(distances))
+            ends = f"below {distances[0]:.3g}", distances[-1], "at every size"
+            rows.append(decide(all(a > b for a, b in falls), claim, "limit law", *ends))
         if expected is None:
             count = result.outliers.size
             rows.append(judge(f"{name}: outliers", "limit law", 0, count, absolute=0))

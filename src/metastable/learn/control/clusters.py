@@ -11,9 +11,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from metastable.core import checks
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.fields import Field, MultiHead, SelfAttention
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.learn.control.feedforward import well_layer

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import iv
 
 from metastable.core import checks
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
+from metastable.core.result import Answer
 from metastable.fields import FeedForward, Field, SelfAttention
 from metastable.flows.ensemble import TokenForm, flow_ensemble
 from metastable.learn.curves import Chart, Curves, make_answer

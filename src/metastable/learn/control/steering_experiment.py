@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.answer import Answer
 from metastable.core.numerics import jnp
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.fields import SelfAttention
 from metastable.learn.control.measures import (
     amplification,

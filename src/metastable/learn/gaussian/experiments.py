@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.learn.curves import Curves, losses, make_answer
 from metastable.learn.gaussian.landscape import flattest, stand
 from metastable.learn.gaussian.matrices import Epochs, gauge_error, matrix_loss, matrix_residuals

@@ -10,8 +10,8 @@ import numpy as np
 import optax
 
 from metastable.core import checks
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
+from metastable.core.result import Answer
 from metastable.fields import Schedule, SelfAttention
 from metastable.flows import Layers, flow
 from metastable.flows.solvers.affine import affine_velocity
@@ -20,7 +20,7 @@ from metastable.learn.curves import Curves, make_answer
 from metastable.learn.spec import GaussianSteering
 from metastable.learn.training import Gradient, Training, last, options_in, train
 from metastable.measures.gaussian import Gaussian
-from metastable.observe.gaussian import bures_wasserstein
+from metastable.observe.distances import bures_wasserstein
 
 
 class LayerMatrices(NamedTuple):

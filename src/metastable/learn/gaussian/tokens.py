@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from metastable.core import checks
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
+from metastable.core.result import Answer
 from metastable.learn.curves import Curves, losses, make_answer
 from metastable.learn.gaussian.matrices import gauge_error, matrix_residuals
 from metastable.learn.gaussian.scalar import gauss_newton, scalar_loss

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
+from metastable.core.result import Answer
 from metastable.learn.curves import Curves, Frames, losses, make_answer
 from metastable.learn.neural.datasets import Labeled, draw_data
 from metastable.learn.neural.ode import (

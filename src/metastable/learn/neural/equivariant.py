@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from metastable.core.answer import Answer
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
+from metastable.core.result import Answer
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.geometry.sphere import project, retract, uniform_points
