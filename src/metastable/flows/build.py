@@ -44,9 +44,8 @@ def build_start(experiment: Experiment) -> tuple[Any, Field]:
         return measure, field
     if isinstance(measure, Gaussian):
         _check_mean_field(how, "a Gaussian", "adaptive fixed layers")
-        affine_velocity(
-            field, measure.mean, measure.factor, 0.0
-        )  # refuses what does not keep it Gaussian
+        # It refuses what does not keep the measure Gaussian.
+        affine_velocity(field, measure.mean, measure.factor, 0.0)
         return measure, field
     _check_size(how.frames, measure.count, measure)
     if needs_space(field):

@@ -58,7 +58,7 @@ def degree_for(beta: Any, dim: int, tolerance: float) -> int:
     return max(int(np.argmax(dropped <= tolerance)) - 1, 1)
 
 
-def spectrum(beta: Float[Array, ""], dim: int, degree: int) -> Float[Array, " degree+1"]:
+def spectrum(beta: Float[Array, ""], dim: int, degree: int) -> Float[Array, " {degree}+1"]:
     """Coefficients c_0..c_K of e^{β(s−1)} = Σ c_ℓ N_ℓ P_ℓ(s), by quadrature, so β may be traced.
 
     N_ℓ is the multiplicity of the degree (circle: 1, 2, 2, …; sphere: 2ℓ+1) and P_ℓ(1) = 1.
