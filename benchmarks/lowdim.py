@@ -8,10 +8,8 @@ import metastable as ms
 from benchmarks import peers, timing
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.choice import choose_sum
-from metastable.fields.sums.circle import CircleSum
-from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
-from metastable.fields.sums.sphere import SphereSum
+from metastable.fields.sums.nufft import CircleSum, GaussianSum, SphereSum
 
 COUNTS = [256, 1024, 4096, 16384, 65536, 10**6, 10**7]
 

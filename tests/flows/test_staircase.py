@@ -18,8 +18,7 @@ from metastable.fields.sums import Dense
 from metastable.flows.mergers import Ledger
 from metastable.flows.solvers import arclength
 from metastable.flows.solvers.arclength import Motion
-from metastable.flows.solvers.collapse import find_collapsed, merge_collapsed
-from metastable.flows.solvers.merging import MergingFlow
+from metastable.flows.solvers.merging import MergingFlow, find_collapsed, merge_collapsed
 from metastable.theory.pairs import closing_speed, log_merge_time, merge_time
 
 

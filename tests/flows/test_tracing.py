@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import metastable as ms
-from metastable.flows.solvers.diffusion import Diffusive
-from metastable.flows.solvers.tokens import Deterministic
+from metastable.flows.solvers.tokens import Deterministic, Diffusive
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from metastable.fields.pairwise import Potential as Potential
 from metastable.fields.position import Alibi as Alibi
 from metastable.fields.position import Rope as Rope
 from metastable.fields.position import Window as Window
-from metastable.fields.rescaled import Rescaled as Rescaled
 from metastable.fields.schedule import Schedule as Schedule
 from metastable.fields.variants import L2Attention as L2Attention
+from metastable.fields.variants import Rescaled as Rescaled
 from metastable.fields.variants import SinkhornAttention as SinkhornAttention

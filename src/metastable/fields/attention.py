@@ -16,7 +16,32 @@ from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
 
 
-class SelfAttention(Field):
+class Head(Field):
+    """What all attention heads hold: β, and the operators on queries, keys and values."""
+
+    beta: Float[Array, ""]
+    query: Array | None
+    key: Array | None
+    value: Array | None
+
+    def __init__(self, beta: Any, query: Any = None, key: Any = None, value: Any = None):
+        remedy = "For a negative temperature write query=-1."
+        self.beta = jnp.asarray(checks.nonnegative("beta", beta, remedy), jnp.float64)
+        self.query = matrix("query", query)
+        self.key = matrix("key", key)
+        self.value = matrix("value", value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.shown())})"
+
+    def shown(self) -> list[str]:
+        """The arguments that are not at their default."""
+        operators = ((name, getattr(self, name)) for name in ("query", "key", "value"))
+        given = [f"{name}={show_value(value)}" for name, value in operators if value is not None]
+        return [f"beta={show_value(self.beta)}", *given]
+
+
+class SelfAttention(Head):
     """Softmax self-attention (SA), or its unnormalised form (USA).
 
     SA:  ẋ_i = P_{x_i} Σ_j w_j e^{β⟨Qx_i,Kx_j⟩} V x_j / Σ_k w_k e^{β⟨Qx_i,Kx_k⟩}
@@ -39,10 +64,6 @@ class SelfAttention(Field):
     SelfAttention(beta=9, value=-1)
     """
 
-    beta: Float[Array, ""]
-    query: Array | None
-    key: Array | None
-    value: Array | None
     position: tuple[Rope | Bias, ...]
     normalized: bool = eqx.field(static=True)
     dim: int | None = eqx.field(static=True)  # of the tokens, where a matrix told it
@@ -57,10 +78,7 @@ class SelfAttention(Field):
         causal: bool = False,
         position: Any = (),
     ):
-        self.beta = inverse_temperature(beta)
-        self.query = matrix("query", query)
-        self.key = matrix("key", key)
-        self.value = matrix("value", value)
+        super().__init__(beta, query, key, value)
         shapes = [np.shape(m) for m in (query, key, value) if np.ndim(m) == 2]
         self.dim = shapes[0][1] if shapes else None
         schemes = tuple(position) if isinstance(position, tuple | list) else (position,)
@@ -98,13 +116,14 @@ class SelfAttention(Field):
             mean = jnp.exp(log_mass)[:, None] * mean
         return act(self.value, mean)
 
-    def __repr__(self) -> str:
-        return head_text(self)
-
-
-def inverse_temperature(beta: Any) -> Array:
-    remedy = "For a negative temperature write query=-1."
-    return jnp.asarray(checks.nonnegative("beta", beta, remedy), jnp.float64)
+    def shown(self) -> list[str]:
+        others = tuple(scheme for scheme in self.position if not isinstance(scheme, Causal))
+        return [
+            *super().shown(),
+            *([] if self.normalized else ["normalized=False"]),
+            *(["causal=True"] if self.causal else []),
+            *([f"position={show_value(others)}"] if others else []),
+        ]
 
 
 def matrix(name: str, value: Any) -> Array | None:
@@ -178,18 +197,3 @@ def logits(
         # A token of no mass may see nothing but far tokens: it needs the logarithms.
         own=at.own and not measure.massless,
     )
-
-
-def head_text(field: Any) -> str:
-    """The field with the arguments that are not at their default, on one line."""
-    operators = ((name, getattr(field, name)) for name in ("query", "key", "value"))
-    parts = [f"beta={show_value(field.beta)}"]
-    parts += [
-        f"{name}={show_value(operator)}" for name, operator in operators if operator is not None
-    ]
-    if isinstance(field, SelfAttention):
-        parts += [] if field.normalized else ["normalized=False"]
-        parts += ["causal=True"] if field.causal else []
-        others = tuple(s for s in field.position if not isinstance(s, Causal))
-        parts += [f"position={show_value(others)}"] if others else []
-    return f"{type(field).__name__}({', '.join(parts)})"

@@ -11,12 +11,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.core.spec import Draw, Model
 from metastable.fields.spec import FIELDS
 
-_ACTIVATIONS = {
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "gelu": jax.nn.gelu,
-    "sigmoid": jax.nn.sigmoid,
-}
+_ACTIVATIONS = {name: getattr(jax.nn, name) for name in ("relu", "tanh", "gelu", "sigmoid")}
 
 
 def build_field(described: Any, dim: int) -> Any:
@@ -93,20 +88,12 @@ def _block(field: Any, placement: str, alpha: float, until: float) -> fields.Blo
 
 # What makes each kind whose spec is written out; the others are known to `FIELDS`.
 _MAKERS: dict[str, Any] = {
-    "self_attention": fields.SelfAttention,
-    "l2_attention": fields.L2Attention,
-    "sinkhorn_attention": fields.SinkhornAttention,
-    "multi_head": fields.MultiHead,
-    "kuramoto": fields.Kuramoto,
     "krause": _krause,
     "potential": _potential,
     "feed_forward": _feed_forward,
-    "noise": fields.Noise,
     "block": _block,
-    "gain": fields.Gain,
-    "rescaled": fields.Rescaled,
     "piecewise": fields.Schedule.piecewise,
-    "rope": fields.Rope,
-    "alibi": fields.Alibi,
-    "window": fields.Window,
 }
+_CLASSES = "self_attention l2_attention sinkhorn_attention multi_head kuramoto noise gain rescaled"
+for _kind in f"{_CLASSES} rope alibi window".split():
+    _MAKERS[_kind] = getattr(fields, _kind.title().replace("_", ""))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from typing import Any
 
 import equinox as eqx
@@ -86,6 +89,11 @@ class Field(eqx.Module):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+def joint_clock(fields: Iterable[Field]) -> str | None:
+    """The clocks of fields that add, each named once."""
+    return "+".join(dict.fromkeys(f.clock for f in fields if f.clock is not None)) or None
+
+
 def show_value(value: Any) -> str:
     """A parameter on one line: numbers in full, arrays by shape, functions by name."""
     if is_traced(value):
@@ -123,14 +131,10 @@ class Superposition(Field):
 
     @property
     def clock(self) -> str | None:
-        names = dict.fromkeys(part.clock for part in self.parts if part.clock is not None)
-        return "+".join(names) or None
+        return joint_clock(self.parts)
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
-        total = self.parts[0].drift(measure, at, t, sum)
-        for part in self.parts[1:]:
-            total = total + part.drift(measure, at, t, sum)
-        return total
+        return reduce(add, (part.drift(measure, at, t, sum) for part in self.parts))
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self.parts)

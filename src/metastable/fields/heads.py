@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from jaxtyping import Array, Float
 
 from metastable.fields.attention import act, matrix
-from metastable.fields.field import Field, Places
+from metastable.fields.field import Field, Places, joint_clock
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 
@@ -39,15 +41,8 @@ class MultiHead(Field):
 
     @property
     def clock(self) -> str | None:
-        names = dict.fromkeys(head.clock for head in self.heads if head.clock is not None)
-        return "+".join(names) or None
+        return joint_clock(self.heads)
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
-        parts = [
-            act(output, head.drift(measure, at, t, sum))
-            for head, output in zip(self.heads, self.outputs, strict=True)
-        ]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return total
+        heads = zip(self.heads, self.outputs, strict=True)
+        return reduce(add, [act(w, head.drift(measure, at, t, sum)) for head, w in heads])

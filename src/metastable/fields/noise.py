@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -38,9 +38,7 @@ class Noise(Field):
             )
         self.kappa = jnp.asarray(kappa, jnp.float64)
 
-    @property
-    def clock(self) -> None:
-        return None
+    clock: ClassVar[None] = None
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         return jnp.zeros_like(at.points)

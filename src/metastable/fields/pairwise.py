@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Array, Float
 
@@ -28,9 +28,7 @@ class Potential(Field):
     def __check_init__(self) -> None:
         checks.function("potential", self.potential, "a function s -> W(s)")
 
-    @property
-    def clock(self) -> str:
-        return "W"
+    clock: ClassVar[str] = "W"
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         slope = jax.vmap(jax.vmap(jax.grad(self.potential)))
@@ -58,9 +56,7 @@ class Kuramoto(Field):
             frequencies = jnp.asarray(frequencies, jnp.float64)
         self.frequencies = frequencies
 
-    @property
-    def clock(self) -> str:
-        return "Kuramoto"
+    clock: ClassVar[str] = "Kuramoto"
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         mean = self.coupling * (measure.weights @ measure.points)
@@ -90,9 +86,7 @@ class Krause(Field):
     def __check_init__(self) -> None:
         checks.function("profile", self.profile, "a function of the squared distance")
 
-    @property
-    def clock(self) -> str:
-        return "Krause"
+    clock: ClassVar[str] = "Krause"
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         def weight(x: Array, y: Array) -> Array:

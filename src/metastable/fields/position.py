@@ -13,10 +13,8 @@ from metastable.fields.sums import Bias
 class Causal(Bias):
     """Token i sees only tokens of time ≤ its own (itself included)."""
 
-    def __call__(
-        self, row_times: Float[Array, " a"], column_times: Float[Array, " b"]
-    ) -> Float[Array, "a b"]:
-        return jnp.where(column_times[None, :] <= row_times[:, None], 0.0, -jnp.inf)
+    def __call__(self, row: Float[Array, " a"], column: Float[Array, " b"]) -> Float[Array, "a b"]:
+        return jnp.where(column[None, :] <= row[:, None], 0.0, -jnp.inf)
 
 
 class Alibi(Bias):
@@ -27,10 +25,8 @@ class Alibi(Bias):
 
     slope: float = eqx.field(converter=lambda s: checks.nonnegative("slope", s))
 
-    def __call__(
-        self, row_times: Float[Array, " a"], column_times: Float[Array, " b"]
-    ) -> Float[Array, "a b"]:
-        return -self.slope * jnp.abs(row_times[:, None] - column_times[None, :])
+    def __call__(self, row: Float[Array, " a"], column: Float[Array, " b"]) -> Float[Array, "a b"]:
+        return -self.slope * jnp.abs(row[:, None] - column[None, :])
 
 
 class Window(Bias):
@@ -46,11 +42,9 @@ class Window(Bias):
     def __check_init__(self) -> None:
         checks.integer("sinks", self.sinks, 0)
 
-    def __call__(
-        self, row_times: Float[Array, " a"], column_times: Float[Array, " b"]
-    ) -> Float[Array, "a b"]:
-        near = jnp.abs(row_times[:, None] - column_times[None, :]) < self.width
-        return jnp.where(near | (column_times[None, :] < self.sinks), 0.0, -jnp.inf)
+    def __call__(self, row: Float[Array, " a"], column: Float[Array, " b"]) -> Float[Array, "a b"]:
+        near = jnp.abs(row[:, None] - column[None, :]) < self.width
+        return jnp.where(near | (column[None, :] < self.sinks), 0.0, -jnp.inf)
 
 
 class Rope(eqx.Module):

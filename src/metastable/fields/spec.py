@@ -98,10 +98,8 @@ class NoiseSpec(Model):
     kappa: Positive
 
 
-Placeable = Annotated[
-    SelfAttentionSpec | L2Spec | SinkhornSpec | MultiHeadSpec | FeedForwardSpec,
-    Field(discriminator="kind"),
-]
+_Attention = SelfAttentionSpec | L2Spec | SinkhornSpec | MultiHeadSpec
+Placeable = Annotated[_Attention | FeedForwardSpec, Field(discriminator="kind")]
 
 
 class BlockSpec(Model):
@@ -131,21 +129,8 @@ class PiecewiseSpec(Model):
     switches: list[Positive]
 
 
-_Written = (
-    SelfAttentionSpec
-    | L2Spec
-    | SinkhornSpec
-    | MultiHeadSpec
-    | KuramotoSpec
-    | KrauseSpec
-    | PotentialSpec
-    | FeedForwardSpec
-    | NoiseSpec
-    | BlockSpec
-    | GainSpec
-    | RescaledSpec
-    | PiecewiseSpec
-)
+_Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec
+_Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | PiecewiseSpec
 # Further fields: kind → "module:Class", whose signature is the spec.
 FIELDS = Registry("field", _Written, {})
 FieldSpec = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), FIELDS.validator]

@@ -1,23 +1,24 @@
-"""Relatives of softmax attention: by distance, and doubly stochastic."""
+"""Relatives of softmax attention: by distance, doubly stochastic, and in the frame that grows."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.attention import act, head_text, inverse_temperature, logits, matrix
+from metastable.fields.attention import Head, SelfAttention, act, logits
 from metastable.fields.field import Field, Places
 from metastable.fields.position import Causal
 from metastable.fields.sums import Kernel, Sum
 from metastable.measures import Points
 
 
-class L2Attention(Field):
+class L2Attention(Head):
     """Attention by distance: logits −β‖Qx−Ky‖²/2 instead of β⟨Qx,Ky⟩.
 
     ẋ_i = P_{x_i} Σ_j w_j e^{−β‖Qx_i−Kx_j‖²/2} V x_j / Σ_k w_k e^{−β‖Qx_i−Kx_k‖²/2}
@@ -25,24 +26,15 @@ class L2Attention(Field):
     Source: Kim, Papamakarios, Mnih, arXiv:2006.04710. With Q = K = I on the sphere it is SA.
     """
 
-    beta: Float[Array, ""]
-    query: Array | None
-    key: Array | None
-    value: Array | None
     causal: bool = eqx.field(static=True)
 
     def __init__(
         self, beta: Any, query: Any = None, key: Any = None, value: Any = None, causal: bool = False
     ):
-        self.beta = inverse_temperature(beta)
-        self.query = matrix("query", query)
-        self.key = matrix("key", key)
-        self.value = matrix("value", value)
+        super().__init__(beta, query, key, value)
         self.causal = bool(causal)
 
-    @property
-    def clock(self) -> str:
-        return "SA"
+    clock: ClassVar[str] = "SA"
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         mask = (Causal(),) if self.causal else ()
@@ -50,15 +42,11 @@ class L2Attention(Field):
         # −β‖q−k‖²/2 = β⟨q,k⟩ − β‖k‖²/2 up to a term of the row, which the softmax forgets.
         squares = jnp.sum(bilinear.right**2, axis=1)
         column = bilinear.column - 0.5 * self.beta * squares
-        kernel = eqx.tree_at(lambda k: k.column, bilinear, column)
-        kernel = _general(kernel)
+        kernel = dataclasses.replace(bilinear, column=column, zonal=False, own=False)
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
-    def __repr__(self) -> str:
-        return head_text(self)
 
-
-class SinkhornAttention(Field):
+class SinkhornAttention(Head):
     """Doubly stochastic attention: the kernel scaled until rows and columns both sum to 1.
 
     ẋ_i = P_{x_i} Σ_j w_j e^{β⟨Qx_i,Kx_j⟩ + f_i + g_j} V x_j,  with f, g such that
@@ -69,10 +57,6 @@ class SinkhornAttention(Field):
     scalings are one. Not converged within `iterations`, it gives NaN, not a wrong velocity.
     """
 
-    beta: Float[Array, ""]
-    query: Array | None
-    key: Array | None
-    value: Array | None
     iterations: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True)
 
@@ -85,20 +69,15 @@ class SinkhornAttention(Field):
         iterations: int = 5000,
         tolerance: float = 1e-13,
     ):
-        self.beta = inverse_temperature(beta)
-        self.query = matrix("query", query)
-        self.key = matrix("key", key)
-        self.value = matrix("value", value)
+        super().__init__(beta, query, key, value)
         self.iterations = checks.integer("iterations", iterations, 1)
         self.tolerance = float(checks.positive("tolerance", tolerance))
 
-    @property
-    def clock(self) -> str:
-        return "Sinkhorn"
+    clock: ClassVar[str] = "Sinkhorn"
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         # The scaling changes the column terms, so the zonal shortcut no longer applies.
-        kernel = _general(logits(self.beta, self.query, self.key, (), measure, at))
+        kernel = logits(self.beta, self.query, self.key, (), measure, at)
         left, log_w = act(self.query, measure.points), kernel.column
 
         def log_mass(rows: Array, columns: Array, column: Array) -> Array:
@@ -112,24 +91,57 @@ class SinkhornAttention(Field):
             return 0.5 * (f + g) if symmetric else -log_mass(kernel.right, left, log_w + f)
 
         g = _fixed_point(scale, jnp.zeros_like(log_w), self.iterations, self.tolerance)
-        kernel = eqx.tree_at(lambda k: k.column, kernel, log_w + g)
+        kernel = dataclasses.replace(kernel, column=log_w + g, zonal=False, own=False)
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
-    def __repr__(self) -> str:
-        return head_text(self)
+
+class Rescaled(Field):
+    """Attention without normalisation in the variable z = e^{−tV}x, which stays bounded.
+
+    ż_i = Σ_j P_ij V(z_j − z_i),  P_ij ∝ w_j e^{β⟨Qe^{tV}z_i, Ke^{tV}z_j⟩}
+
+    Source: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, eq. (1.3). Tokens live in
+    R^d; x itself grows like e^{tV}. Logits grow like e^{2t}: in float64 they lose their digits past
+    t ≈ 18 for V = I.
+    """
+
+    attention: SelfAttention
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.attention, SelfAttention) or not self.attention.normalized:
+            raise ValueError(f"Rescaled needs a normalised SelfAttention; got {self.attention!r}.")
+
+    @property
+    def clock(self) -> str:
+        return self.attention.clock
+
+    def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
+        if measure.on_sphere:
+            raise ValueError("Rescaled moves tokens in R^d; start from tokens.euclidean().")
+        a = self.attention
+        growth = exponential_of(a.value, t)
+        kernel = logits(
+            a.beta, _compose(a.query, growth), _compose(a.key, growth), a.position, measure, at
+        )
+        mean = sum.attend(kernel, measure.points)[1]
+        return act(a.value, mean - at.points)
+
+    def tokens(self, z: Points, t: Any) -> Points:
+        """The tokens x = e^{tV}z behind a rescaled measure."""
+        return z.at(act(exponential_of(self.attention.value, t), z.points))
 
 
-def _general(kernel: Kernel) -> Kernel:
-    return Kernel(
-        kernel.beta,
-        kernel.left,
-        kernel.right,
-        kernel.column,
-        kernel.row,
-        kernel.biases,
-        kernel.row_times,
-        kernel.column_times,
-    )
+def exponential_of(operator: Array | None, t: Any) -> Array:
+    """e^{tV} for a matrix or a multiple of the identity."""
+    if operator is None:
+        return jnp.exp(jnp.asarray(t, jnp.float64))
+    return jnp.exp(t * operator) if operator.ndim == 0 else jax.scipy.linalg.expm(t * operator)
+
+
+def _compose(left: Array | None, right: Array) -> Array:
+    if left is None:
+        return right
+    return left @ right if left.ndim and right.ndim else left * right
 
 
 def _fixed_point(

@@ -15,34 +15,16 @@ from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Dense
-from metastable.flows import spec as spec
+from metastable.flows import spec, steppers
 from metastable.flows.driving import SPACING, Drive, drive, flow, is_resumable
 from metastable.flows.solvers.affine import affine_velocity
 from metastable.flows.solvers.mean_field import mean_field
 from metastable.flows.spec import STEPPERS, Experiment, Flow
-from metastable.flows.steppers import (
-    Adaptive,
-    Fixed,
-    Geodesic,
-    Hardmax,
-    Layers,
-    Merging,
-    Resolution,
-)
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.measures.build import build_measure
 
 MOST_FRAMES = 100_000
-WRITTEN = {*STEPPERS.kinds}  # the others say for themselves what they move
-SOLVERS = {
-    "euler": diffrax.Euler,
-    "heun": diffrax.Heun,
-    "bosh3": diffrax.Bosh3,
-    "tsit5": diffrax.Tsit5,
-    "dopri5": diffrax.Dopri5,
-    "dopri8": diffrax.Dopri8,
-}
 
 
 def build_start(experiment: Experiment) -> tuple[Any, Field]:
@@ -53,7 +35,7 @@ def build_start(experiment: Experiment) -> tuple[Any, Field]:
     how = experiment.flow
     _check_size(how.frames, getattr(experiment.measure, "tokens", 0), experiment.measure)
     if isinstance(how.stepper, spec.LayersSpec) and how.horizon != "end":
-        _layers(how.stepper).depth(how.horizon)
+        _stepper(how.stepper).depth(how.horizon)
     measure = build_measure(experiment.measure)
     field = build_field(experiment.field, measure.dim)
     if isinstance(measure, Density):
@@ -62,9 +44,8 @@ def build_start(experiment: Experiment) -> tuple[Any, Field]:
         return measure, field
     if isinstance(measure, Gaussian):
         _check_mean_field(how, "a Gaussian", "adaptive fixed layers")
-        affine_velocity(
-            field, measure.mean, measure.factor, 0.0
-        )  # refuses what does not keep it Gaussian
+        # It refuses what does not keep the measure Gaussian.
+        affine_velocity(field, measure.mean, measure.factor, 0.0)
         return measure, field
     _check_size(how.frames, measure.count, measure)
     if needs_space(field):
@@ -132,7 +113,8 @@ def needs_space(field: Field) -> bool:
 def _check_mean_field(how: Flow, what: str, kinds: str) -> None:
     """Refuse what only tokens have, for a density or a Gaussian that moves by some steppers."""
     *others, last = kinds.split()
-    if how.stepper is not None and how.stepper.kind in WRITTEN - {*others, last}:
+    # A stepper from elsewhere says for itself what it moves.
+    if isinstance(how.stepper, spec.Written) and how.stepper.kind not in kinds.split():
         named = ", ".join(f'"{kind}"' for kind in others)
         raise ValueError(
             f'flow.stepper.kind must be {named} or "{last}" for {what}; got "{how.stepper.kind}".'
@@ -178,30 +160,19 @@ def _check_size(frames: int, tokens: int, measure: Any) -> None:
     )
 
 
-def _stepper(described: Any, measure: Any, field: Field) -> Any:
+def _stepper(described: Any, measure: Any = None, field: Any = None) -> Any:
     """The stepper that a spec describes."""
+    if described is None:
+        return None
+    words = described.model_dump(exclude={"kind"})
+    if not isinstance(described, spec.Written):
+        return STEPPERS.maker(described)(**words)
+    if "stepper" in words:
+        words["stepper"] = _stepper(described.stepper, measure, field)
     if isinstance(described, spec.AdaptiveSpec):
         # The stages of a density with noise must not go back in time.
         slow = isinstance(measure, Density) and float(diffusion(field)) > 0
-        pair = diffrax.Tsit5() if slow else diffrax.Dopri8()
-        return Adaptive(described.rtol, described.atol, pair, described.max_steps)
+        words["solver"] = diffrax.Tsit5() if slow else diffrax.Dopri8()
     if isinstance(described, spec.FixedSpec):
-        return Fixed(described.step, SOLVERS[described.solver]())
-    if isinstance(described, spec.GeodesicSpec):
-        return Geodesic(described.step)
-    if isinstance(described, spec.LayersSpec):
-        return _layers(described)
-    if isinstance(described, spec.MergingSpec):
-        return Merging(described.radius, _stepper(described.stepper, measure, field))
-    if isinstance(described, spec.HardmaxSpec):
-        return Hardmax(described.radius)
-    if isinstance(described, spec.ResolutionSpec):
-        words = described.model_dump(exclude={"kind", "stepper"})
-        return Resolution(**words, stepper=_stepper(described.stepper, measure, field))
-    if described is None:
-        return None
-    return STEPPERS.maker(described)(**described.model_dump(exclude={"kind"}))
-
-
-def _layers(described: spec.LayersSpec) -> Layers:
-    return Layers(described.step, described.residual, described.truncated)
+        words["solver"] = getattr(diffrax, described.solver.title())()
+    return getattr(steppers, described.kind.title())(**words)

@@ -18,8 +18,7 @@ from metastable.flows.solvers.density import DensityFlow
 from metastable.flows.solvers.frames import Frame
 from metastable.flows.solvers.gaussian import GaussianFlow
 from metastable.flows.solvers.gaussian_layers import GaussianLayers
-from metastable.flows.solvers.hardmax_space import SpaceHardmax
-from metastable.flows.solvers.hardmax_sphere import SphereHardmax
+from metastable.flows.solvers.hardmax import SpaceHardmax, SphereHardmax
 from metastable.flows.solvers.merging import MergingFlow
 from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.solvers.token_layers import TokenLayers
@@ -268,13 +267,11 @@ def _hardmax(measure: Points, field: Field, horizon: float, how: Choices) -> Sol
 
 SOLVERS: dict[Any, dict[Any, Callable[..., Solver]]] = {
     Points: {
-        Adaptive: token_flow,
-        Fixed: token_flow,
-        Geodesic: token_flow,
+        **dict.fromkeys((Adaptive, Fixed, Geodesic), token_flow),
         Layers: TokenLayers,
         Merging: MergingFlow,
         Hardmax: _hardmax,
     },
-    Density: {Adaptive: DensityFlow, Fixed: DensityFlow, Resolution: DensityFlow},
+    Density: dict.fromkeys((Adaptive, Fixed, Resolution), DensityFlow),
     Gaussian: {Adaptive: GaussianFlow, Fixed: GaussianFlow, Layers: GaussianLayers},
 }

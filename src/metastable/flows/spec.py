@@ -72,18 +72,11 @@ class ResolutionSpec(Model):
     stepper: AdaptiveSpec | None = None
 
 
-_Written = (
-    AdaptiveSpec
-    | FixedSpec
-    | LayersSpec
-    | GeodesicSpec
-    | MergingSpec
-    | HardmaxSpec
-    | ResolutionSpec
-)
+_Steps = AdaptiveSpec | FixedSpec | LayersSpec | GeodesicSpec
+Written = _Steps | MergingSpec | HardmaxSpec | ResolutionSpec
 # Further steppers: kind → "module:Class", whose signature is the spec.
-STEPPERS = Registry("stepper", _Written, {})
-Stepper = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STEPPERS.validator]
+STEPPERS = Registry("stepper", Written, {})
+Stepper = Annotated[Written, Field(discriminator="kind"), SerializeAsAny(), STEPPERS.validator]
 
 
 class Flow(Model):

@@ -188,9 +188,8 @@ class Density(Measure):
     def degree(self) -> int:
         """The highest degree kept."""
         size = self.coefficients.shape[0]
-        return (
-            int(np.sqrt(size)) - 1 if self.dim == 3 and self.axis is None else size - 1
-        )  # (L+1)² on S²
+        full = self.dim == 3 and self.axis is None  # (L+1)² of them on S²
+        return int(np.sqrt(size)) - 1 if full else size - 1
 
     @property
     def on_sphere(self) -> bool:

@@ -117,10 +117,7 @@ class Gaussian(Measure):
         for k, frame in kept:
             means[k], factors[k] = frame.mean, 0.0
             factors[k, :, : frame.factor.shape[1]] = frame.factor
-        return {
-            "mean": (("time", "axis"), means),
-            "factor": (("time", "axis", "column"), factors),
-        }
+        return {"mean": (("time", "axis"), means), "factor": (("time", "axis", "column"), factors)}
 
     @classmethod
     def from_variables(cls, data: Mapping[Any, Any]) -> list[Gaussian | None]:

@@ -7,17 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SerializeAsAny
 
 from metastable.core.registry import Registry
-from metastable.core.spec import (
-    LARGEST,
-    Count,
-    Dim,
-    Model,
-    NonNegative,
-    Positive,
-    Real,
-    Rows,
-    Seed,
-)
+from metastable.core.spec import LARGEST, Count, Dim, Model, NonNegative, Positive, Real, Rows, Seed
 
 
 class Uniform(Model):
@@ -123,20 +113,9 @@ class DensityOfTokens(Model):
 
 Densities = (DensityMode, DensityVonMisesFisher, DensityOfTokens)
 
-_Written = (
-    Uniform
-    | Orthogonal
-    | VonMisesFisher
-    | Planted
-    | Caps
-    | Polygon
-    | Simplex
-    | GaussianPoints
-    | GivenTokens
-    | DensityMode
-    | DensityVonMisesFisher
-    | DensityOfTokens
-)
+_OnSphere = Uniform | Orthogonal | VonMisesFisher | Planted | Caps | Polygon | Simplex
+_Tokens = _OnSphere | GaussianPoints | GivenTokens
+_Written = _Tokens | DensityMode | DensityVonMisesFisher | DensityOfTokens
 # Further starts: kind → "module:function", whose signature is the spec.
 STARTS = Registry("start", _Written, {"gaussian": "metastable.measures.build:gaussian_start"})
 Measure = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STARTS.validator]

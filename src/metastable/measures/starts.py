@@ -129,17 +129,14 @@ def caps(tokens_per_cap: int, centres: Any, radius: float, seed: int = 0) -> Poi
     random = np.random.default_rng(checks.seed(seed))
     # The angle from the centre has density sin^{d-2}; invert its distribution on a fine table.
     grid = np.linspace(0, radius, 4097)
-    mass = np.concatenate([[0], np.cumsum(_midpoints(np.sin(grid) ** (dim - 2)))])
+    density = np.sin(grid) ** (dim - 2)
+    mass = np.concatenate([[0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
     angles = np.interp(random.uniform(size=(count, tokens_per_cap)), mass / mass[-1], grid)
     across = random.standard_normal((count, tokens_per_cap, dim))
     across -= np.einsum("ktd,kd->kt", across, centres)[..., None] * centres[:, None]
     across /= np.linalg.norm(across, axis=-1, keepdims=True)
     points = np.cos(angles)[..., None] * centres[:, None] + np.sin(angles)[..., None] * across
     return Points(retract(jnp.asarray(points.reshape(-1, dim))))
-
-
-def _midpoints(values: np.ndarray) -> np.ndarray:
-    return 0.5 * (values[1:] + values[:-1])
 
 
 def polygon(tokens: int, dim: int = 2) -> Points:

@@ -15,11 +15,9 @@ from metastable.fields import field as field_module
 from metastable.fields.sums import choice
 from metastable.fields.sums.causal import CausalSum
 from metastable.fields.sums.choice import check_sum, choose_sum
-from metastable.fields.sums.circle import CircleSum
 from metastable.fields.sums.dense import Dense
-from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
-from metastable.fields.sums.sphere import SphereSum
+from metastable.fields.sums.nufft import CircleSum, GaussianSum, SphereSum
 from metastable.fields.sums.zonal import degree_for
 from tests import oracles
 

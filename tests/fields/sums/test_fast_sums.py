@@ -11,11 +11,9 @@ import pytest
 
 import metastable as ms
 from metastable.core.numerics import jax, jnp
-from metastable.fields.sums.circle import CircleSum
-from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
 from metastable.fields.sums.kernel import Kernel
-from metastable.fields.sums.sphere import SphereSum
+from metastable.fields.sums.nufft import CircleSum, GaussianSum, SphereSum
 from tests import oracles
 
 DIMENSION = {"circle": 2, "harmonic 2": 2, "plane": 2, "sphere": 3, "harmonic 3": 3, "space": 3}

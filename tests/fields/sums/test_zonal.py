@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from metastable.core.numerics import jnp
-from metastable.fields.sums.sphere import legendre_table
-from metastable.fields.sums.zonal import degree_for, pack_harmonics, spectrum, unpack_harmonics
+from metastable.fields.sums.harmonic import legendre_table
+from metastable.fields.sums.nufft import pack_harmonics, unpack_harmonics
+from metastable.fields.sums.zonal import degree_for, spectrum
 from metastable.geometry.harmonics import gegenbauer
 
 

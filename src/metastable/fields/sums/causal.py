@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.sums import zonal
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.harmonic import features
-from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.kernel import Attended, Kernel
+from metastable.fields.sums.zonal import ZonalSum, degree_for
 
 
-class CausalSum(Sum):
+class CausalSum(ZonalSum):
     """Σ_{j: s_j ≤ s_i} w_j e^{β⟨x_i,x_j⟩} v_j in d = 2 or 3, in O(n (block + K^{d−1})).
 
     Tokens are taken in the order of their times, `block` at a time. The past enters a block through
@@ -27,28 +27,22 @@ class CausalSum(Sum):
     other positional schemes. `tolerance` is relative to the mass of the past.
     """
 
+    kind: ClassVar[str] = "causal harmonic"
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True, converter=float, default=1e-13)
     block: int = eqx.field(static=True, default=64)
 
     def __check_init__(self) -> None:
-        zonal.check(self.dim, self.degree, self.tolerance)
         checks.integer("block", self.block, 1)
 
     @classmethod
     def reaching(cls, beta: Any, dim: int, tolerance: float = 1e-13) -> CausalSum:
         """The smallest sum that serves all inverse temperatures up to `beta`."""
         # On the sphere a block pays for the passage from moments to series.
-        return cls(dim, zonal.degree_for(beta, dim, tolerance), tolerance, 64 if dim == 2 else 128)
+        return cls(dim, degree_for(beta, dim, tolerance), tolerance, 64 if dim == 2 else 128)
 
-    @property
-    def name(self) -> str:
-        return f"causal harmonic, degree {self.degree}, tolerance {self.tolerance:.0e}"
-
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         from metastable.fields.position import Causal  # positions are built from sums
 
         masked = len(kernel.biases) == 1 and isinstance(kernel.biases[0], Causal)
@@ -60,14 +54,8 @@ class CausalSum(Sum):
         times = kernel.column_times
         order = jnp.argsort(times)
         plain = Kernel(kernel.beta, kernel.left, kernel.right, kernel.column, zonal=True, own=True)
-        log_mass, mean = zonal.attend(
-            lambda charges, c: self._convolve(plain, charges[order], c, times[order], order),
-            plain,
-            values,
-            dim=self.dim,
-            degree=self.degree,
-            tolerance=self.tolerance,
-        )
+        convolve = lambda q, c: self._convolve(plain, q[order], c, times[order], order)
+        log_mass, mean = self.attend_by(convolve, plain, values)
         # Rows of a query or key would pass for tokens; and a crowd of one time spans two blocks.
         unit = jnp.max(jnp.abs(jnp.sum(kernel.left * kernel.right, axis=1) - 1)) < 1e-6
         sorted_times = times[order]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,21 +14,12 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import is_traced, jax, jnp
+from metastable.fields.sums import costs
 from metastable.fields.sums.causal import CausalSum
-from metastable.fields.sums.circle import CircleSum
-from metastable.fields.sums.costs import (
-    causal_cost,
-    dense_cost,
-    gaussian_cost,
-    harmonic_cost,
-    nufft_cost,
-)
 from metastable.fields.sums.dense import Dense
-from metastable.fields.sums.gaussian import GaussianSum
 from metastable.fields.sums.harmonic import HarmonicSum
-from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.fields.sums.probe import kernels_of, kernels_of_basis, own_places
-from metastable.fields.sums.sphere import SphereSum
+from metastable.fields.sums.kernel import Attended, Kernel, Sum
+from metastable.fields.sums.nufft import CircleSum, GaussianSum, SphereSum
 from metastable.fields.sums.zonal import MAX_DEGREE, degree_for
 from metastable.measures import Points
 
@@ -50,14 +43,14 @@ def choose_sum(measure: Points, field: Any, tolerance: float = 1e-10) -> Sum:
     'harmonic, degree 23, tolerance 1e-11'
     """
     checks.positive("tolerance", tolerance)
-    kernels, timed = kernels_of(measure, field)
+    kernels, timed = _kernels_of(measure, field)
     if not kernels or any(is_traced(kernel.beta) for kernel in kernels):
         return Dense()
     beta = max(float(kernel.beta) for kernel in kernels)
     if all(kernel.zonal for kernel in kernels) and measure.dim in (2, 3):
         return _zonal_choice(measure, beta, tolerance)
     if measure.on_sphere and not timed and not is_traced(measure, field):
-        kernels = kernels_of_basis(measure, field)
+        kernels = _kernels_of_basis(measure, field)
         if kernels and all(map(_masked, kernels)) and measure.dim in (2, 3):
             return _causal_choice(measure, beta, tolerance)
         if len(kernels) == 1:
@@ -81,23 +74,24 @@ def check_sum(sum: Sum, measure: Points, field: Any, sample: int = 64, seed: int
 
 @eqx.filter_jit
 def _drift(field: Any, measure: Points, sum: Sum) -> Array:
-    return field.drift(measure, own_places(measure), 0.0, sum)
+    return field.drift(measure, _own_places(measure), 0.0, sum)
 
 
 def _zonal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     count, dim = measure.points.shape
     target = _attainable(tolerance * _share(beta, dim), measure)
     degree = _degree(beta, dim, target)
-    costs: dict[Any, float] = {Dense: dense_cost(count, dim) / _EXACTNESS}
-    if degree is not None:
-        costs[HarmonicSum] = harmonic_cost(count, dim, degree)
-        if _has_nufft():
-            fast = CircleSum if dim == 2 else SphereSum
-            costs[fast] = nufft_cost(count, dim, degree, target)
-    best = min(costs, key=lambda kind: costs[kind])
-    if best is Dense or degree is None:
+    if degree is None:
         return Dense()
-    return HarmonicSum(dim, degree, target) if best is HarmonicSum else best(degree, target)
+    choices: list[tuple[float, Callable[[], Sum]]] = [
+        (costs.dense_cost(count, dim) / _EXACTNESS, Dense),
+        (costs.harmonic_cost(count, dim, degree), lambda: HarmonicSum(dim, degree, target)),
+    ]
+    if _has_nufft():
+        fast = CircleSum if dim == 2 else SphereSum
+        cost = costs.nufft_cost(count, dim, degree, target)
+        choices.append((cost, lambda: fast(degree, target)))
+    return min(choices, key=lambda choice: choice[0])[1]()
 
 
 def _causal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
@@ -110,8 +104,8 @@ def _causal_choice(measure: Points, beta: float, tolerance: float) -> Sum:
     crowd = 1 if measure.times is None else np.unique(measure.times, return_counts=True)[1].max()
     if crowd > chosen.block:
         return Dense()
-    dense = dense_cost(count, dim, zonal=False) / _EXACTNESS
-    return chosen if causal_cost(count, dim, degree) < dense else Dense()
+    dense = costs.dense_cost(count, dim, zonal=False) / _EXACTNESS
+    return chosen if costs.causal_cost(count, dim, degree) < dense else Dense()
 
 
 def _degree(beta: float, dim: int, tolerance: float) -> int | None:
@@ -144,8 +138,8 @@ def _gaussian_choice(measure: Points, kernel: Kernel, tolerance: float) -> Sum:
     if target < _attainable(target, measure):
         return Dense()
     chosen = GaussianSum(radius * (1 + 1e-9), target)
-    dense = dense_cost(measure.count, axes, zonal=False) / _EXACTNESS
-    cheaper = gaussian_cost(measure.count, axes, chosen.modes, target) < dense
+    dense = costs.dense_cost(measure.count, axes, zonal=False) / _EXACTNESS
+    cheaper = costs.gaussian_cost(measure.count, axes, chosen.modes, target) < dense
     return chosen if cheaper else Dense()
 
 
@@ -176,19 +170,15 @@ class _DenseAt(Sum):
     def name(self) -> str:
         return "dense at a sample"
 
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         at = lambda array: None if array is None else array[self.rows]
-        sampled = Kernel(
-            kernel.beta,
-            kernel.left[self.rows],
-            kernel.right,
-            kernel.column,
-            at(kernel.row),
-            kernel.biases,
-            at(kernel.row_times),
-            kernel.column_times,
+        sampled = dataclasses.replace(
+            kernel,
+            left=at(kernel.left),
+            row=at(kernel.row),
+            row_times=at(kernel.row_times),
+            zonal=False,
+            own=False,
         )
         approximate, exact = self.sum.attend(kernel, values), Dense().attend(sampled, values)
         return jax.tree.map(lambda a, b: a.at[self.rows].set(b), approximate, exact)
@@ -202,3 +192,59 @@ def _masked(kernel: Kernel) -> bool:
     identity = np.eye(kernel.left.shape[0])
     same = np.array_equal(kernel.left, identity) and np.array_equal(kernel.right, identity)
     return mask and same and kernel.row is None and not np.any(kernel.column)
+
+
+def _kernels_of(measure: Points, field: Any) -> tuple[list[Kernel], bool]:
+    """The kernels a field asks for at its own tokens, and whether it depends on time.
+
+    No kernels for a field that needs more of its sum than means of exponentials.
+    """
+    probe = _Probe([])
+    try:
+        traced = jax.make_jaxpr(lambda t: field.drift(measure, _own_places(measure), t, probe))(0.0)
+    except ValueError:
+        return [], False
+    (t,) = traced.jaxpr.invars
+    return probe.kernels, any(t is used for step in traced.eqns for used in step.invars)
+
+
+def _kernels_of_basis(measure: Points, field: Any) -> list[Kernel]:
+    """The kernels for tokens at the basis vectors: their rows are the matrices query and key.
+
+    None for a field that exists at its own tokens only, or evaluates kernels inside a loop.
+    """
+    dim, dtype = measure.dim, measure.points.dtype
+    basis = eqx.tree_at(
+        lambda m: (m.points, m.weights, m.times),
+        measure,
+        (jnp.eye(dim, dtype=dtype), jnp.ones(dim, dtype), None),
+        is_leaf=lambda leaf: leaf is None,
+    )
+    probe = _Probe([])
+    try:
+        field.drift(basis, _own_places(basis), 0.0, probe)
+    except ValueError:
+        return []
+    return [] if is_traced(probe.kernels) else probe.kernels
+
+
+def _own_places(measure: Points) -> Any:
+    """The measure's own tokens, as places where a field is wanted."""
+    from metastable.fields.field import Places  # fields are built from sums, not the reverse
+
+    return Places(measure.points, measure.positions, own=True)
+
+
+class _Probe(Sum):
+    """Records the kernels a field asks for, and answers with zeros."""
+
+    kernels: list[Kernel] = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return "probe"
+
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
+        self.kernels.append(kernel)
+        zeros = jnp.zeros((kernel.left.shape[0], values.shape[1]), values.dtype)
+        return zeros[:, 0], zeros

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.kernel import Attended, Kernel, Sum
 
 
 class Dense(Sum):
@@ -30,9 +30,7 @@ class Dense(Sum):
     def name(self) -> str:
         return "dense"
 
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         if kernel.zonal and kernel.own:
             return _attend_symmetric(kernel, values, self.block)
         return _attend(kernel, values, self.block)
@@ -44,7 +42,7 @@ class Dense(Sum):
         y: Float[Array, "n d"],
         weights: Float[Array, " n"],
         values: Float[Array, "n v"],
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    ) -> Attended:
         """Σ_j w_j φ(x_i, y_j) and Σ_j w_j φ(x_i, y_j) v_j for a profile of any sign.
 
         `profile` maps blocks (a, d), (b, d) to (a, b).
@@ -131,11 +129,7 @@ def _attend(kernel: Kernel, values: Array, block: int) -> tuple[Array, Array]:
             safe = jnp.where(jnp.isfinite(new_top), new_top, 0.0)
             k = jnp.exp(logits - safe[:, None])
             shrink = jnp.exp(top - safe)
-            return (
-                new_top,
-                shrink * mass + k.sum(1),
-                shrink[:, None] * mean + k @ v,
-            ), None
+            return (new_top, shrink * mass + k.sum(1), shrink[:, None] * mean + k @ v), None
 
         m = left.shape[0]
         zeros = jnp.zeros((m, values.shape[-1]), dtype)
@@ -162,8 +156,5 @@ def _over_rows(rows: Callable, *arrays: Any, size: int) -> tuple[Array, Array]:
 def blocks(array: Array, size: int, fill: float | None = 0.0) -> Array:
     """(n, …) to (⌈n/size⌉, size, …), padded with `fill`, or with the last row if None."""
     pad = [(0, -array.shape[0] % size)] + [(0, 0)] * (array.ndim - 1)
-    if fill is None:
-        padded = jnp.pad(array, pad, mode="edge")
-    else:
-        padded = jnp.pad(array, pad, constant_values=fill)
-    return padded.reshape(-1, size, *array.shape[1:])
+    how: Any = dict(mode="edge") if fill is None else dict(constant_values=fill)
+    return jnp.pad(array, pad, **how).reshape(-1, size, *array.shape[1:])

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import Dense
 from metastable.fields.sums.fused import fused_sums
-from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.kernel import Attended, Kernel, Sum
 
 
 class FusedSum(Sum):
@@ -27,9 +27,7 @@ class FusedSum(Sum):
     def name(self) -> str:
         return f"fused {'bfloat16' if self.half else 'float32'}"
 
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         axes = max(kernel.left.shape[1], values.shape[1])
         served = kernel.zonal and axes <= 256
         if not served or not (self.interpret or jax.default_backend() == "gpu"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -11,13 +12,12 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.sums import zonal
 from metastable.fields.sums.dense import blocks
-from metastable.fields.sums.kernel import Kernel, Sum
-from metastable.fields.sums.sphere import legendre_table, turned
+from metastable.fields.sums.kernel import Attended, Kernel
+from metastable.fields.sums.zonal import ZonalSum, degree_for
 
 
-class HarmonicSum(Sum):
+class HarmonicSum(ZonalSum):
     """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j in d = 2 or 3 by the kernel's harmonics, O(n K^{d−1}).
 
     The series of `CircleSum` and `SphereSum`, with the waves of the angles tabulated block by block
@@ -27,27 +27,21 @@ class HarmonicSum(Sum):
     `tolerance` bounds the error of e^{−β}Σ relative to the total mass, as in `CircleSum`.
     """
 
+    kind: ClassVar[str] = "harmonic"
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True, converter=float, default=1e-13)
     block: int = eqx.field(static=True, default=2048)
 
     def __check_init__(self) -> None:
-        zonal.check(self.dim, self.degree, self.tolerance)
         checks.integer("block", self.block, 1)
 
     @classmethod
     def reaching(cls, beta: Any, dim: int, tolerance: float = 1e-13) -> HarmonicSum:
         """The smallest sum that serves all inverse temperatures up to `beta`."""
-        return cls(dim, zonal.degree_for(beta, dim, tolerance), tolerance)
+        return cls(dim, degree_for(beta, dim, tolerance), tolerance)
 
-    @property
-    def name(self) -> str:
-        return f"harmonic, degree {self.degree}, tolerance {self.tolerance:.0e}"
-
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         degree = self.degree
         gather, smooth, scatter = features(self.dim)
 
@@ -65,9 +59,7 @@ class HarmonicSum(Sum):
             total = jax.lax.map(back, blocks(kernel.left, size, fill=None))
             return total.reshape(-1, total.shape[-1])[: kernel.left.shape[0]]
 
-        return zonal.attend(
-            convolve, kernel, values, dim=self.dim, degree=degree, tolerance=self.tolerance
-        )
+        return self.attend_by(convolve, kernel, values)
 
 
 def features(dim: int) -> tuple[Callable, Callable, Callable]:
@@ -142,3 +134,39 @@ def _smooth_sphere(moments: Array, c: Array) -> Array:
 def _scatter_sphere(x: Array, series: Array) -> Array:
     polar, azimuth = _sphere_waves(x, series.shape[1] - 1)
     return jnp.einsum("sbtmc,sbtm->bc", jnp.einsum("sbk,sktmc->sbtmc", polar, series), azimuth)
+
+
+@lru_cache(maxsize=8)
+def legendre_table(degree: int) -> np.ndarray:
+    """a[m, k, ℓ]: the part of Y_ℓm in the polar angle, Σ_k a cos kθ (m even) or sin kθ (m odd).
+
+    Orthonormal for the uniform probability measure: Σ_m |Y_ℓm|² = 2ℓ+1.
+    """
+    count = 2 * degree + 2
+    theta = 2 * np.pi * np.arange(count) / count
+    cos, sin = np.cos(theta), np.sin(theta)
+    table = np.zeros((degree + 1, degree + 1, degree + 1))
+    start = np.ones(count)  # the function of degree ℓ = m, then upwards in ℓ
+    for m in range(degree + 1):
+        if m:
+            start = start * sin * np.sqrt((2 * m + 1) / (2 * m))
+        before, now = np.zeros(count), start
+        for ell in range(m, degree + 1):
+            f = np.fft.rfft(now) / count
+            wave = f.real if m % 2 == 0 else -f.imag
+            table[m, :, ell] = wave[: degree + 1] * np.where(np.arange(degree + 1) > 0, 2, 1)
+            scale = np.sqrt((4 * (ell + 1) ** 2 - 1) / ((ell + 1) ** 2 - m**2))
+            lower = np.sqrt((ell**2 - m**2) / (4 * ell**2 - 1)) if ell else 0.0
+            before, now = now, scale * (cos * now - lower * before)
+    return table
+
+
+def turned(x: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """The points after a fixed rotation that brings no coordinate axis or diagonal to a pole.
+
+    The azimuth has no derivative at the poles, and people place tokens on axes.
+    """
+    a, b = 0.7, 1.9
+    z = np.array([[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]])
+    y = np.array([[np.cos(b), 0, np.sin(b)], [0, 1, 0], [-np.sin(b), 0, np.cos(b)]])
+    return x @ jnp.asarray(y @ z, x.dtype).T

@@ -7,15 +7,15 @@ from abc import abstractmethod
 import equinox as eqx
 from jaxtyping import Array, Float
 
+Attended = tuple[Float[Array, " m"], Float[Array, "m v"]]
+
 
 class Bias(eqx.Module):
     """A logit that depends on the positions of a pair of tokens only (mask, decay, window)."""
 
     @abstractmethod
-    def __call__(
-        self, row_times: Float[Array, " a"], column_times: Float[Array, " b"]
-    ) -> Float[Array, "a b"]:
-        """The added logit; −∞ hides the column token from the row token."""
+    def __call__(self, row: Float[Array, " a"], column: Float[Array, " b"]) -> Float[Array, "a b"]:
+        """The logit added at these times; −∞ hides the column token from the row token."""
 
 
 class Kernel(eqx.Module):
@@ -42,9 +42,7 @@ class Sum(eqx.Module):
     """A way to evaluate Σ_j k_ij and Σ_j k_ij v_j / Σ_j k_ij for all i."""
 
     @abstractmethod
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         """log Σ_j k_ij, shape (m,), and the k-weighted mean of the values, shape (m, v)."""
 
     @property

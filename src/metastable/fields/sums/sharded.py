@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import Dense
-from metastable.fields.sums.kernel import Kernel, Sum
+from metastable.fields.sums.kernel import Attended, Kernel, Sum
 
 
 class ShardedSum(Sum):
@@ -43,9 +43,7 @@ class ShardedSum(Sum):
     def name(self) -> str:
         return f"{self.inner.name} on {len(self.devices)} devices"
 
-    def attend(
-        self, kernel: Kernel, values: Float[Array, "n v"]
-    ) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
+    def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         count, size = kernel.left.shape[0], len(self.devices)
         mesh = jax.sharding.Mesh(np.array(self.devices), ("ring",))
         onward = [(i, (i + 1) % size) for i in range(size)]

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Float
 from scipy import special
 
 from metastable.core import checks
 from metastable.core.numerics import jnp
-from metastable.fields.sums.kernel import Kernel
+from metastable.fields.sums.kernel import Attended, Kernel, Sum
 from metastable.geometry.harmonics import multiplicity
 
 # By dimension: the quadrature of the circle grows with the square of the degree, to 134 MB here,
@@ -26,19 +27,6 @@ from metastable.geometry.harmonics import multiplicity
 MAX_DEGREE = {2: 2048, 3: 160}
 
 _LEAST = 1e-14  # below this rounding in double precision decides, not the number of terms
-
-
-def check(dim: int, degree: int, tolerance: float) -> None:
-    """Refuse a series that does not exist or does not fit."""
-    if dim not in (2, 3):
-        raise ValueError(f"dim must be 2 or 3 for a harmonic series; got {dim}: use Dense().")
-    checks.integer("degree", degree, 1)
-    if degree > MAX_DEGREE[dim]:
-        raise ValueError(
-            f"degree must be at most {MAX_DEGREE[dim]} in dimension {dim}; got {degree}: use "
-            "Dense(), or a larger tolerance."
-        )
-    checks.positive("tolerance", tolerance)
 
 
 def degree_for(beta: Any, dim: int, tolerance: float) -> int:
@@ -101,43 +89,56 @@ def _quadrature(dim: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     return p * weights, gaps
 
 
-def attend(
-    convolve: Callable[[Float[Array, "n c"], Array], Float[Array, "m c"]],
-    kernel: Kernel,
-    values: Float[Array, "n v"],
-    *,
-    dim: int,
-    degree: int,
-    tolerance: float,
-) -> tuple[Float[Array, " m"], Float[Array, "m v"]]:
-    """Attention from `convolve(q, c)`, the sum Σ_j k(x_i, y_j) q_j of the series with spectrum c.
+class ZonalSum(Sum):
+    """A sum by harmonics up to `degree`, on the circle (dim 2) or S² (dim 3)."""
 
-    A place that sees no more mass than the error of the sum gets NaN rather than noise, and so does
-    every place when β is beyond the reach of the degree.
-    """
-    if not kernel.zonal or kernel.left.shape[1] != dim:
-        extra = "" if kernel.zonal else " with query, key, mask or position"
-        raise ValueError(
-            f"this sum serves e^(beta <x,y>) on the unit sphere in dimension {dim} only; got "
-            f"dimension {kernel.left.shape[1]}{extra}: leave sum unset, or use Dense()."
-        )
-    dtype = values.dtype
-    mass = jnp.exp(kernel.column)
-    charges = mass[:, None] * jnp.concatenate([jnp.ones((mass.size, 1), dtype), values], axis=1)
-    c = spectrum(kernel.beta, dim, degree + 1)
-    # A traced β beyond the reach of this degree shows in the first coefficient it drops.
-    kept = multiplicity(degree + 1, dim) * jnp.abs(c[-1]) <= tolerance
-    total = convolve(charges, c[:-1].astype(dtype))
-    seen = jnp.where(kept & (total[:, :1] > tolerance), total[:, :1], jnp.nan)
-    return kernel.beta.astype(dtype) + jnp.log(seen[:, 0]), total[:, 1:] / seen
+    kind: eqx.AbstractClassVar[str]  # how the name begins
+    dim: eqx.AbstractVar[int]
+    degree: eqx.AbstractVar[int]
+    tolerance: eqx.AbstractVar[float]
 
+    def __check_init__(self) -> None:
+        """Refuse a series that does not exist or does not fit."""
+        if self.dim not in (2, 3):
+            raise ValueError(
+                f"dim must be 2 or 3 for a harmonic series; got {self.dim}: use Dense()."
+            )
+        checks.integer("degree", self.degree, 1)
+        if self.degree > MAX_DEGREE[self.dim]:
+            raise ValueError(
+                f"degree must be at most {MAX_DEGREE[self.dim]} in dimension {self.dim}; got "
+                f"{self.degree}: use Dense(), or a larger tolerance."
+            )
+        checks.positive("tolerance", self.tolerance)
 
-def pack_harmonics(channels: Float[Array, "n c"]) -> Complex[Array, "h n"]:
-    """Two real channels as one complex one: a real kernel acts on both without mixing them."""
-    even = jnp.pad(channels, ((0, 0), (0, channels.shape[1] % 2)))
-    return (even[:, ::2] + 1j * even[:, 1::2]).T
+    @property
+    def name(self) -> str:
+        return f"{self.kind}, degree {self.degree}, tolerance {self.tolerance:.0e}"
 
+    def attend_by(
+        self,
+        convolve: Callable[[Float[Array, "n c"], Array], Float[Array, "m c"]],
+        kernel: Kernel,
+        values: Float[Array, "n v"],
+    ) -> Attended:
+        """Attention from `convolve(q, c)`, the sum Σ_j k(x_i, y_j) q_j of the series with
+        spectrum c.
 
-def unpack_harmonics(packed: Complex[Array, "h m"], count: int) -> Float[Array, "m c"]:
-    both = jnp.stack([packed.real, packed.imag], axis=1)  # (h, 2, m)
-    return both.reshape(-1, packed.shape[1])[:count].T
+        A place that sees no more mass than the error of the sum gets NaN rather than noise, and so
+        does every place when β is beyond the reach of the degree.
+        """
+        if not kernel.zonal or kernel.left.shape[1] != self.dim:
+            extra = "" if kernel.zonal else " with query, key, mask or position"
+            raise ValueError(
+                f"this sum serves e^(beta <x,y>) on the unit sphere in dimension {self.dim} only; "
+                f"got dimension {kernel.left.shape[1]}{extra}: leave sum unset, or use Dense()."
+            )
+        dtype = values.dtype
+        mass = jnp.exp(kernel.column)
+        charges = mass[:, None] * jnp.concatenate([jnp.ones((mass.size, 1), dtype), values], axis=1)
+        c = spectrum(kernel.beta, self.dim, self.degree + 1)
+        # A traced β beyond the reach of this degree shows in the first coefficient it drops.
+        kept = multiplicity(self.degree + 1, self.dim) * jnp.abs(c[-1]) <= self.tolerance
+        total = convolve(charges, c[:-1].astype(dtype))
+        seen = jnp.where(kept & (total[:, :1] > self.tolerance), total[:, :1], jnp.nan)
+        return kernel.beta.astype(dtype) + jnp.log(seen[:, 0]), total[:, 1:] / seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import reduce, singledispatch
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Float
@@ -93,12 +93,12 @@ def _(field: SinkhornAttention, mean: Array, factor: Array, t: Any) -> Affine:
 @affine_velocity.register
 def _(field: MultiHead, mean: Array, factor: Array, t: Any) -> Affine:
     heads = zip(field.heads, field.outputs, strict=True)
-    return _total([affine_velocity(h, mean, factor, t).through(w) for h, w in heads])
+    return reduce(Affine.plus, [affine_velocity(h, mean, factor, t).through(w) for h, w in heads])
 
 
 @affine_velocity.register
 def _(field: Superposition, mean: Array, factor: Array, t: Any) -> Affine:
-    return _total([affine_velocity(part, mean, factor, t) for part in field.parts])
+    return reduce(Affine.plus, [affine_velocity(part, mean, factor, t) for part in field.parts])
 
 
 @affine_velocity.register
@@ -125,13 +125,6 @@ def _head(field: Any, mean: Array, keyed: Array, offset: Array) -> Affine:
 def _apply(operator: Array | None, columns: Array) -> Array:
     """M @ columns for an operator that is None, a number or a matrix."""
     return act(operator, columns.T).T
-
-
-def _total(parts: list[Affine]) -> Affine:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.plus(part)
-    return total
 
 
 def _causal() -> ValueError:

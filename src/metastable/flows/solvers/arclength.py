@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import numpy as np
 from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
@@ -24,6 +23,7 @@ from metastable.fields import SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Places
 from metastable.fields.sums import Sum
+from metastable.flows.solvers.steps import tableau
 from metastable.flows.steppers import Adaptive
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
@@ -138,7 +138,8 @@ def advance(
     plain tolerance, in root mean square.
     """
     solver: Any = motion.stepper.solver
-    a, b, b_error = _tableau(solver)
+    # The last stage of the method is its result.
+    a, b, b_error = map(jnp.asarray, tableau(solver)[1:])
     order = solver.error_order(None)
     tolerance = motion.stepper.rtol + motion.stepper.atol
     exact = motion.sum is None
@@ -233,12 +234,3 @@ def _approach(motion: Motion, x: Array, u: Array) -> tuple[Array, Array]:
     near = jnp.where(pair & (closing >= 0), square, jnp.inf)
     meeting = jnp.where(pair & (closing > 0), square / closing, jnp.inf)
     return jnp.sqrt(jnp.min(near)), 0.9 * jnp.min(meeting)
-
-
-def _tableau(solver: Any) -> tuple[Array, Array, Array]:
-    """Matrix, weights and error weights of an explicit method whose last stage is its result."""
-    tableau = solver.tableau
-    a = np.zeros((tableau.b_sol.size, tableau.b_sol.size))
-    for i, row in enumerate(tableau.a_lower, start=1):
-        a[i, : row.size] = row
-    return jnp.asarray(a), jnp.asarray(tableau.b_sol), jnp.asarray(tableau.b_error)

@@ -22,7 +22,20 @@ class Frame(NamedTuple):
 
     @classmethod
     def at(cls, time: float, measure: Any) -> Frame:
-        return cls(float(time), math.log(time) if time > 0 else -math.inf, measure)
+        return cls(float(time), log_of(time), measure)
+
+
+class Standing(NamedTuple):
+    """Where a run that merges tokens stands."""
+
+    x: np.ndarray
+    masses: np.ndarray
+    names: np.ndarray
+    log_time: float
+
+
+def log_of(time: float) -> float:
+    return math.log(time) if time > 0 else -math.inf
 
 
 def frame_times(frames: Any, horizon: float) -> np.ndarray:
@@ -77,52 +90,35 @@ class KeptFrames:
         """Whether the horizon has been met."""
         return self.ends and not self.targets
 
-    def offer(
-        self,
-        x: np.ndarray,
-        masses: np.ndarray,
-        names: np.ndarray,
-        log_time: float,
-        *,
-        reached: bool,
-        merged: bool,
-    ) -> Frame | None:
+    def offer(self, now: Standing, *, reached: bool, merged: bool) -> Frame | None:
         """Keep these tokens if they are due; the frame, or None."""
         if reached:
-            return self._keep(x, masses, names, log_time, time=self.targets.pop(0))
-        if merged and len(x) <= self.room:
-            return self._keep(x, masses, names, log_time)
-        if log_time <= self.log_mark:
+            return self._keep(now, time=self.targets.pop(0))
+        if merged and len(now.x) <= self.room:
+            return self._keep(now)
+        if now.log_time <= self.log_mark:
             return None
-        frame = self._keep(x, masses, names, log_time)
+        frame = self._keep(now)
         self.spaced.append(frame)
         if len(self.spaced) > self.room:
             gone = {id(old) for old in self.spaced[::2]}
             self.kept = [old for old in self.kept if id(old) not in gone]
             self.spaced = self.spaced[1::2]
             self.gap *= 2
-        self.log_mark = log_time + self.gap
+        self.log_mark = now.log_time + self.gap
         return frame
 
-    def close(
-        self, x: np.ndarray, masses: np.ndarray, names: np.ndarray, log_time: float, *, still: bool
-    ) -> list[Frame]:
+    def close(self, now: Standing, *, still: bool) -> list[Frame]:
         """Keep the end; where nothing moves any more (`still`), also at the times ahead."""
         last, count = self.kept[-1], len(self.kept)
-        if last.measure.count > len(x) or last.log_time < log_time:
-            self._keep(x, masses, names, log_time)
+        if last.measure.count > len(now.x) or last.log_time < now.log_time:
+            self._keep(now)
         for t in self.targets if still else []:
-            self._keep(x, masses, names, math.log(t), time=t)
+            self._keep(now._replace(log_time=math.log(t)), time=t)
         return self.kept[count:]
 
-    def _keep(
-        self,
-        x: np.ndarray,
-        masses: np.ndarray,
-        names: np.ndarray,
-        log_time: float,
-        time: float | None = None,
-    ) -> Frame:
+    def _keep(self, now: Standing, time: float | None = None) -> Frame:
+        x, masses, names, log_time = now
         if time is None:
             time = math.exp(log_time) if log_time < 709 else math.inf
         # Copies, since jnp.asarray may share memory with arrays that the run goes on to change.

@@ -95,7 +95,12 @@ class GaussianFlow(Solver):
         here = self.kept[-1].time
         if part.at_pole:
             self.pole = {"blow_up_time": float(part.stopped + 1.0 / part.growth)}
-            self.outcome = _pole(self.pole["blow_up_time"])
+            self.outcome = Outcome(
+                "blow_up",
+                f"The covariance becomes infinite at t = {self.pole['blow_up_time']:.9g}; the "
+                "frames before are kept. Shorten the horizon below it, or change the sign of value "
+                "or query.",
+            )
         elif part.exhausted or (self.attempts >= self.stepper.max_steps and here < self.times[-1]):
             self.outcome = Outcome.step_limit(here, self.attempts)
         elif len(self.kept) < first + wanted.size:
@@ -204,12 +209,4 @@ def _solve(
         growth=_growth(stopped, last, field),
         at_pole=solution.result == diffrax.RESULTS.event_occurred,
         exhausted=solution.result == diffrax.RESULTS.max_steps_reached,
-    )
-
-
-def _pole(t: float) -> Outcome:
-    return Outcome(
-        "blow_up",
-        f"The covariance becomes infinite at t = {t:.9g}; the frames before are kept. Shorten the "
-        "horizon below it, or change the sign of value or query.",
     )

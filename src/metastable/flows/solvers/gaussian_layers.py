@@ -74,18 +74,36 @@ class GaussianLayers(Solver):
         return self.done / self.depth
 
     def advance(self) -> list[Frame]:
-        how, step = self.stepper, jnp.asarray(self.stepper.step)
+        how, now, step = self.stepper, self.now, jnp.asarray(self.stepper.step)
         # A hair past kε, off the wrong side of a switch; arrays, so that nothing is compiled anew
         # at each layer.
-        t = jnp.asarray((self.done + 1e-9) * how.step)
+        t, layer = jnp.asarray((self.done + 1e-9) * how.step), self.done + 1
         if how.truncated:
-            moved = _truncated(self.now, self.field, step, t, self.done + 1)
+            mean, spread = _first_order(now.mean, now.factor, self.field, step, t)
+            size = jnp.sum(spread)
         else:
-            moved = _exact(self.now, self.field, step, t, how.residual, self.done + 1)
-        if isinstance(moved, Outcome):
-            self.outcome = moved
+            mean, spread = _layer(now.mean, now.factor, self.field, step, t, how.residual)
+            size = jnp.sum(spread**2)
+        # The covariance leaves the floating-point range long before its factor does.
+        if not jnp.isfinite(size + jnp.sum(mean**2)):
+            self.outcome = Outcome(
+                "blow_up",
+                f"The covariance left the range of floating point at layer {layer}. Take a smaller "
+                "step, fewer layers, or smaller matrices.",
+            )
             return self._keep_last()
-        self.now, self.done = moved, self.done + 1
+        try:
+            self.now = (Gaussian if how.truncated else Gaussian.from_factor)(mean, spread)
+        except ValueError:
+            values = np.linalg.eigvalsh(np.asarray(spread))
+            self.outcome = Outcome(
+                "indefinite",
+                f"The truncated map lost positive definiteness at layer {layer}: eigenvalues from "
+                f"{values[0]:.3g} to {values[-1]:.3g}. It is no covariance; use the exact layer "
+                "(truncated=False) or a smaller step.",
+            )
+            return self._keep_last()
+        self.done = layer
         if self.done == self.depth:
             self.outcome = Outcome.done()
         due = self.done % self.stride == 0 or self.done == self.depth
@@ -110,16 +128,6 @@ class GaussianLayers(Solver):
 _layer = eqx.filter_jit(layer_map)
 
 
-def _exact(
-    now: Gaussian, field: Field, step: Array, t: Array, residual: bool, layer: int
-) -> Gaussian | Outcome:
-    mean, factor = _layer(now.mean, now.factor, field, step, t, residual)
-    # The covariance leaves the floating-point range long before its factor does.
-    if not jnp.isfinite(jnp.sum(factor**2) + jnp.sum(mean**2)):
-        return _diverged(layer)
-    return Gaussian.from_factor(mean, factor)
-
-
 @eqx.filter_jit
 def _first_order(
     mean: Array, factor: Array, field: Field, step: Array, t: Array
@@ -128,29 +136,3 @@ def _first_order(
     cov = factor @ factor.T
     turned = linear @ cov
     return mean + step * (offset + linear @ mean), cov + step * (turned + turned.T)
-
-
-def _truncated(
-    now: Gaussian, field: Field, step: Array, t: Array, layer: int
-) -> Gaussian | Outcome:
-    mean, cov = _first_order(now.mean, now.factor, field, step, t)
-    if not jnp.isfinite(jnp.sum(cov) + jnp.sum(mean**2)):
-        return _diverged(layer)
-    try:
-        return Gaussian(mean, cov)
-    except ValueError:
-        values = np.linalg.eigvalsh(np.asarray(cov))
-        return Outcome(
-            "indefinite",
-            f"The truncated map lost positive definiteness at layer {layer}: eigenvalues from "
-            f"{values[0]:.3g} to {values[-1]:.3g}. It is no covariance; use the exact layer "
-            "(truncated=False) or a smaller step.",
-        )
-
-
-def _diverged(layer: int) -> Outcome:
-    return Outcome(
-        "blow_up",
-        f"The covariance left the range of floating point at layer {layer}. Take a smaller step, "
-        "fewer layers, or smaller matrices.",
-    )

@@ -8,28 +8,29 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import numpy as np
+from scipy.spatial import KDTree
 
 from metastable.core.numerics import is_traced, jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import Field, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.sums import Sum, choose_sum
-from metastable.flows.mergers import Ledger, Mergers, log_difference
+from metastable.flows.mergers import Ledger, log_difference
 from metastable.flows.solvers.arclength import Motion, Pace, State, advance
-from metastable.flows.solvers.collapse import find_collapsed, merge_collapsed
-from metastable.flows.solvers.frames import Frame, KeptFrames
-from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.solvers.frames import Frame, KeptFrames, Standing
+from metastable.flows.solvers.solver import Choices, MergerSolver
 from metastable.flows.solvers.steps import evaluations_per_step
 from metastable.flows.steppers import Adaptive, Merging
 from metastable.measures import Points
 
 FEW = 512  # so few tokens are summed pair by pair
+CROWD = 512  # beyond this many tokens, boxes come before pairs
 SMALLEST = 32  # up to so many share one compilation
 FLOOR = 1e-7  # typical speed below which only the sum over pairs has digits left
 MANY_STEPS, FEW_STEPS = 5, 500  # tried between two looks at many, and at few, tokens
 
 
-class MergingFlow(Solver):
+class MergingFlow(MergerSolver):
     """A merging run: the tokens left, the clock, the mergers and frames so far; see `Merging`.
 
     Kept frames are at least `spacing` apart in log t, but for mergers and times asked for. Each
@@ -64,14 +65,6 @@ class MergingFlow(Solver):
         self.whole = self._standing(-math.inf)  # the last whole state
 
     @property
-    def kept(self) -> list[Frame]:
-        return self.frames.kept
-
-    @property
-    def mergers(self) -> Mergers:
-        return self.ledger.mergers()
-
-    @property
     def log_time(self) -> float:
         return float(np.logaddexp(self.log_epoch, self.pace.log_wait))
 
@@ -79,8 +72,8 @@ class MergingFlow(Solver):
     def share(self) -> float:
         return 1 - math.log(len(self.x)) / math.log(max(self.measure.count, 2))
 
-    def _standing(self, log_time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        return self.x, self.ledger.masses.copy(), self.ledger.names.copy(), log_time
+    def _standing(self, log_time: float) -> Standing:
+        return Standing(self.x, self.ledger.masses.copy(), self.ledger.names.copy(), log_time)
 
     def advance(self) -> list[Frame]:
         """Move until tokens merge or a frame is due, and see to both."""
@@ -95,7 +88,7 @@ class MergingFlow(Solver):
             return []
         reached, merged = bool(state.reached), self._merge(state)
         self.whole = x, masses, names, log_time = self._standing(self.log_time)
-        self.frames.offer(*self.whole, reached=reached, merged=merged)
+        self.frames.offer(self.whole, reached=reached, merged=merged)
         if self.frames.complete:
             self._close("done", "The run reached its horizon.")
         elif len(self.x) == 1 and not self.drifts:
@@ -171,10 +164,9 @@ class MergingFlow(Solver):
         now = self.whole[-1]
         moment = f"t = {math.exp(now):.6g}" if now < 709 else f"log t = {now:.6g}"
         self.outcome = Outcome(name, message.format(moment))
-        self.frames.close(*self.whole, still=still)
+        self.frames.close(self.whole, still=still)
 
     def statistics(self) -> dict[str, Any]:
-        norms = [np.linalg.norm(frame.measure.points, axis=1) for frame in self.kept]
         return {
             "steps": self.steps,
             "rejected": self.attempts - self.steps,
@@ -182,7 +174,7 @@ class MergingFlow(Solver):
             "sum": f"{self.sum.name}, then exact pairs" if self.many else "exact pairs",
             "stepper": self.stepper.name,
             "radius": self.radius,
-            "max_norm_drift": max(float(np.max(np.abs(norm - 1))) for norm in norms),
+            "max_norm_drift": self.norm_drift(),
         }
 
 
@@ -235,3 +227,62 @@ def _sharpness(field: SelfAttention, dim: int) -> float:
     identity = jnp.eye(dim)
     form = act(field.query, identity) @ act(field.key, identity).T
     return max(1.0, float(field.beta) * float(np.linalg.norm(form, 2)))
+
+
+def find_collapsed(
+    x: np.ndarray, direction: np.ndarray, weights: np.ndarray, radius: float, turn: int
+) -> np.ndarray:
+    """Labels 0, 1, …, in order of first member, of groups within `radius` that are closing in.
+
+    Crowds go into boxes of diagonal `radius`, placed anew each `turn` so that no border stays; then
+    pairs join, the closest first. No group is wider than `radius`: chains of neighbours would
+    swallow a whole forming cluster at once. Tokens that move apart stay apart however close they
+    are, since on a separatrix neighbours leave for different clusters.
+    """
+    label = np.arange(len(x))
+    if len(x) > CROWD:
+        # Multiples of irrational numbers never repeat modulo 1.
+        shift = (turn * np.sqrt(np.arange(2, x.shape[1] + 2))) % 1.0
+        boxes = np.floor(x * (np.sqrt(x.shape[1]) / radius) + shift)
+        box = np.unique(boxes, axis=0, return_inverse=True)[1].reshape(-1)
+        label = np.where(_closing_in(x, direction, weights, box)[box], box, len(x) + label)
+        label = np.unique(label, return_inverse=True)[1]
+    alone = np.flatnonzero(np.bincount(label)[label] == 1)
+    pairs = alone[KDTree(x[alone]).query_pairs(radius, output_type="ndarray")]
+    gap, drift = (a[pairs[:, 1]] - a[pairs[:, 0]] for a in (x, direction))
+    closing = np.sum(gap * drift, axis=1) <= 0
+    nearest_first = np.argsort(np.linalg.norm(gap[closing], axis=1), kind="stable")
+    free = np.ones(len(x), bool)
+    for i, j in pairs[closing][nearest_first]:
+        if free[i] and free[j]:
+            free[[i, j]] = False
+            label[j] = label[i]
+    _, start, label = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(start))[label]
+
+
+def _closing_in(x: np.ndarray, u: np.ndarray, w: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Whether the spread Σ w‖x − mean‖² of each group shrinks, or is zero."""
+    mass = np.bincount(label, w)
+    off = lambda a: a - np.stack([np.bincount(label, w * c) / mass for c in a.T], axis=1)[label]
+    return np.bincount(label, w * np.sum(off(x) * off(u), axis=1)) <= 0
+
+
+def merge_collapsed(
+    x: np.ndarray, label: np.ndarray, ledger: Ledger, log_time: float, log_wait: float
+) -> np.ndarray:
+    """Replace each group by one token at its retracted mean, and enter the mergers."""
+    order = np.argsort(label, kind="stable")
+    sizes = np.bincount(label)
+    heads = np.cumsum(sizes) - sizes
+    mean = np.add.reduceat((ledger.masses[:, None] * x)[order], heads, axis=0)
+    mean /= np.linalg.norm(mean, axis=1, keepdims=True)
+    groups = [g for g in np.split(order, heads[1:]) if g.size > 1]
+    for first, *others in groups:
+        for other in others:
+            chord = np.linalg.norm(x[other] - x[first])
+            angle = 2 * math.asin(min(chord / 2, 1.0))
+            ledger.join(first, other, angle, log_time, log_wait)
+            log_wait = -math.inf
+    ledger.drop(np.delete(order, heads))
+    return np.where((sizes > 1)[:, None], mean, x[order[heads]])  # the others to the last bit

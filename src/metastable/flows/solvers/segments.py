@@ -19,6 +19,7 @@ from metastable.flows.solvers.solver import Solver
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Points
 
+COUNTS = ("done", "steps", "attempts", "drift")  # of a checkpoint
 LOOKS = 24  # how many times, at least, Python looks up from the compiled solve of a run
 
 
@@ -86,16 +87,9 @@ class TokenFlow(Solver):
     def start(self) -> None:
         job = self.job
         self.plan = _plan(self.times, jumps(job.field), job.grid)
-        self.restore(
-            {
-                "frames": np.asarray(job.measure.points)[None],
-                "done": np.asarray(0),
-                "steps": np.asarray(0),
-                "attempts": np.asarray(0),
-                "drift": np.asarray(0.0),
-                "carry": jax.tree.map(np.asarray, job.start(float(self.times[-1]))),
-            }
-        )
+        self.done = self.steps = self.attempts = 0
+        self.drift, self.carry = 0.0, jax.tree.map(np.asarray, job.start(float(self.times[-1])))
+        self.restore(self.state())
 
     @property
     def identity(self) -> Any:
@@ -104,20 +98,15 @@ class TokenFlow(Solver):
     def state(self) -> dict[str, Any]:
         return {
             "frames": np.stack([np.asarray(frame.measure.points) for frame in self.kept]),
-            "done": np.asarray(self.done),
-            "steps": np.asarray(self.steps),
-            "attempts": np.asarray(self.attempts),
-            "drift": np.asarray(self.drift),
+            **{name: np.asarray(getattr(self, name)) for name in COUNTS},
             "carry": self.carry,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         del self.kept[1:]
         self._keep(state["frames"][1:])
-        self.done, self.steps, self.attempts = (
-            int(state[name]) for name in ("done", "steps", "attempts")
-        )
-        self.drift, self.carry = float(state["drift"]), state["carry"]
+        self.done, self.steps, self.attempts, self.drift = (state[n].item() for n in COUNTS)
+        self.carry = state["carry"]
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.carry)):
             self.outcome = Outcome.blow_up(0.0)
         elif self.done == len(self.plan):
@@ -156,14 +145,13 @@ class TokenFlow(Solver):
 
     def statistics(self) -> dict[str, Any]:
         held = self.job.measure.on_sphere
-        norms = (np.linalg.norm(frame.measure.points, axis=-1) for frame in self.kept)
         return {
             "steps": self.steps,
             "rejected": self.attempts - self.steps,
             "evaluations": self.job.evaluations(self.attempts, self.done),
             "sum": self.job.sum.name,
             "stepper": self.job.name,
-            "max_norm_drift": max(float(np.max(np.abs(n - 1))) for n in norms) if held else None,
+            "max_norm_drift": self.norm_drift() if held else None,
             "step_norm_drift": self.drift if held else None,
         }
 

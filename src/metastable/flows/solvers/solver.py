@@ -11,8 +11,8 @@ import numpy as np
 from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.sums import Sum
-from metastable.flows.mergers import Mergers
-from metastable.flows.solvers.frames import Frame
+from metastable.flows.mergers import Ledger, Mergers
+from metastable.flows.solvers.frames import Frame, KeptFrames
 from metastable.flows.trajectory import Trajectory
 
 
@@ -108,3 +108,27 @@ class Solver(ABC):
             log_times=None if mergers is None else np.array([frame.log_time for frame in kept]),
             mergers=mergers,
         )
+
+    def norm_drift(self) -> float:
+        """How far tokens in the kept frames are off the sphere."""
+        norms = (np.linalg.norm(frame.measure.points, axis=-1) for frame in self.kept)
+        return max(float(np.max(np.abs(norm - 1))) for norm in norms)
+
+
+class MergerSolver(Solver):
+    """A run that merges tokens: mergers in a ledger, frames in bounded memory."""
+
+    frames: KeptFrames
+    ledger: Ledger
+
+    @property
+    def kept(self) -> list[Frame]:
+        return self.frames.kept
+
+    @property
+    def mergers(self) -> Mergers:
+        return self.ledger.mergers()
+
+    @property
+    def share(self) -> float:
+        return len(self.ledger.rows) / max(self.measure.count - 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import diffrax
+import numpy as np
 
 from metastable.core.numerics import is_traced, jnp
 from metastable.geometry.sphere import retract
@@ -73,3 +74,13 @@ def evaluations_per_step(solver: Any) -> int:
         return 1
     tableau: Any = solver.tableau
     return tableau.c.size if tableau.fsal else tableau.c.size + 1
+
+
+def tableau(solver: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Times, matrix, weights and error weights, with the first stage at the start included."""
+    table = solver.tableau
+    c = np.concatenate([[0.0], np.asarray(table.c)])
+    a = np.zeros((len(c), len(c)))
+    for i, row in enumerate(table.a_lower):
+        a[i + 1, : i + 1] = row
+    return c, a, np.asarray(table.b_sol), np.asarray(table.b_error)

@@ -46,7 +46,6 @@ class TokenLayers(Solver):
         eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=self.sum), measure, field)
         what = f"layers of {measure.count} tokens in dimension {measure.dim}"
         self.stride = kept_layers(self.depth, how.frames, 2.0 * measure.points.size, what)
-
         self.kept = [Frame.at(0.0, measure)]
 
     def start(self) -> None:
@@ -83,14 +82,12 @@ class TokenLayers(Solver):
 
     def statistics(self) -> dict[str, Any]:
         done = round(self.kept[-1].time / self.stepper.step)
-        norms = (np.linalg.norm(frame.measure.points, axis=-1) for frame in self.kept)
-        held = self.measure.on_sphere
         return {
             "steps": done,
             "evaluations": done,
             "sum": self.sum.name,
             "stepper": self.stepper.name,
-            "max_norm_drift": max(float(np.max(np.abs(n - 1))) for n in norms) if held else None,
+            "max_norm_drift": self.norm_drift() if self.measure.on_sphere else None,
         }
 
 

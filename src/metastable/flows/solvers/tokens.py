@@ -6,20 +6,19 @@ from typing import Any
 
 import diffrax
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from metastable.core import checks
-from metastable.core.numerics import is_traced, jnp
+from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
 from metastable.fields.sums import Sum, choose_sum
-from metastable.flows.solvers.diffusion import Diffusive
 from metastable.flows.solvers.frames import frame_times
 from metastable.flows.solvers.segments import Job, Segment, TokenFlow
 from metastable.flows.solvers.solver import Choices
 from metastable.flows.solvers.steps import Retracted, check_steps, evaluations_per_step
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
-from metastable.geometry.sphere import retract
+from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
 
 
@@ -30,7 +29,10 @@ def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> T
     """
     checks.positive("horizon", horizon)
     times, stepper = frame_times(how.frames, float(horizon)), how.stepper
-    sum = how.sum or _sum_for(measure, field, float(horizon), stepper)
+    # The cheapest sum whose error, gathered over the whole run, is a tenth of the stepper's.
+    wanted = stepper.atol if isinstance(stepper, Adaptive) else 1e-9
+    tolerance = max(0.1 * wanted / max(float(horizon), 1.0), 1e-13)
+    sum = how.sum or choose_sum(measure, field, tolerance)
     # Shapes and geometry are checked here, abstractly, before anything is allocated or compiled.
     eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
     checks.fits_memory(
@@ -38,7 +40,8 @@ def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> T
         2.0 * times.size * measure.points.size,
         "ask for fewer frames or tokens",
     )
-    noisy = _has_noise(field)
+    rate = diffusion(field)
+    noisy = is_traced(rate) or float(rate) > 0
     if stepper is None:
         stepper = Geodesic() if noisy else Adaptive()
     if noisy != isinstance(stepper, Geodesic):
@@ -49,17 +52,6 @@ def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> T
     step = jnp.asarray(stepper.resolve(measure, field, sum))
     job = Diffusive(measure, field, sum, step, jnp.asarray(how.seed), stepper.max_steps)
     return TokenFlow(job, times)
-
-
-def _sum_for(measure: Points, field: Field, horizon: float, stepper: Any) -> Sum:
-    """The cheapest sum whose error, gathered over the whole run, is a tenth of the stepper's."""
-    wanted = stepper.atol if isinstance(stepper, Adaptive) else 1e-9
-    return choose_sum(measure, field, max(0.1 * wanted / max(horizon, 1.0), 1e-13))
-
-
-def _has_noise(field: Field) -> bool:
-    rate = diffusion(field)
-    return is_traced(rate) or float(rate) > 0
 
 
 class Deterministic(Job):
@@ -139,3 +131,79 @@ class Deterministic(Job):
 
     def evaluations(self, attempts: int, segments: int) -> int:
         return attempts * evaluations_per_step(self.stepper.solver) + segments + 1
+
+
+class Diffusive(Job):
+    """Motion with noise: half a Brownian step, a midpoint drift step, half a Brownian step.
+
+    The steps between two frames are equal and at most `step` long. The Gaussian vectors of step k
+    come from the key fold_in(seed, k), whatever the segments.
+    """
+
+    measure: Points
+    field: Field
+    sum: Sum
+    step: Float[Array, ""]
+    seed: Int[Array, ""]
+    max_steps: int = eqx.field(static=True, default=100_000_000)
+
+    @property
+    def name(self) -> str:
+        return f"Geodesic(step={float(self.step):.3g})"
+
+    @property
+    def limit(self) -> int:
+        return self.max_steps
+
+    @property
+    def grid(self) -> None:
+        return None  # the steps between two frames are equal, whatever the segments
+
+    def start(self, horizon: float) -> tuple[Array, Array]:
+        check_steps(horizon, self.step, self.limit)
+        return self.measure.points, jnp.asarray(0)
+
+    def segment(self, carry: tuple[Array, Array], t0: Any, ts: Array) -> Segment:
+        rate = diffusion(self.field)
+        root = jax.random.key(self.seed)
+        held = self.measure.on_sphere
+
+        def wander(x: Array, key: Array, h: Any) -> Array:
+            xi = jnp.sqrt(2 * rate * h) * jax.random.normal(key, x.shape, x.dtype)
+            return exponential(x, project(x, xi)) if held else x + xi
+
+        def drift(x: Array, t: Any, h: Any) -> Array:
+            move = retract if held else (lambda x: x)
+            v = lambda x, t: self.field.velocity(self.measure.at(x), t=t, sum=self.sum)
+            half = move(x + 0.5 * h * v(x, t))
+            return move(x + h * v(half, t + 0.5 * h))
+
+        def to_frame(carry, interval):
+            x, done = carry
+            a, b = interval
+            # Rounding must not turn an exact quotient into one step more.
+            count = jnp.ceil((b - a) / self.step * (1 - 1e-12)).astype(int)
+            h = (b - a) / jnp.maximum(count, 1)
+
+            def advance(state):
+                k, x = state
+                first, second = jax.random.split(jax.random.fold_in(root, done + k))
+                x = wander(x, first, 0.5 * h)
+                x = drift(x, a + k * h, h)
+                return k + 1, wander(x, second, 0.5 * h)
+
+            # A loop of unknown length that reverse-mode differentiation can still go back through.
+            unfinished = lambda state: state[0] < count
+            _, x = eqx.internal.while_loop(
+                unfinished, advance, (jnp.asarray(0), x), kind="checkpointed", checkpoints=64
+            )
+            return (x, done + count), x
+
+        starts = jnp.concatenate([jnp.asarray(t0)[None], ts[:-1]])
+        last, frames = jax.lax.scan(to_frame, carry, (starts, ts))
+        taken = last[1] - carry[1]
+        zero = jnp.zeros(())
+        return Segment(frames, last, taken, taken, zero, jnp.asarray(False))
+
+    def evaluations(self, attempts: int, segments: int) -> int:
+        return 2 * attempts

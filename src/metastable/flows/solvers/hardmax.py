@@ -1,4 +1,4 @@
-"""Hardmax attention in R^d: each token moves toward its argmax token, from event to event."""
+"""Hardmax attention from event to event, on the sphere and in R^d."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.spatial.distance import cdist
 
 from metastable.core.numerics import jnp
 from metastable.core.outcome import Outcome
-from metastable.fields import Field, Rescaled
+from metastable.fields import Field, Rescaled, SelfAttention
 from metastable.fields.attention import act
-from metastable.flows.mergers import Ledger, Mergers
-from metastable.flows.solvers.frames import Frame, KeptFrames
-from metastable.flows.solvers.solver import Choices, Solver
+from metastable.flows.mergers import Ledger
+from metastable.flows.solvers.frames import Frame, KeptFrames, Standing, log_of
+from metastable.flows.solvers.solver import Choices, MergerSolver
 from metastable.measures import Points
 
 TERMS = 24  # of the series for a leap of at most 1: 1/24! is below rounding
@@ -22,7 +22,104 @@ NOW = 1e-13  # a change of argmax nearer than this has come
 LOOKS = 100_000  # the most in one run
 
 
-class SpaceHardmax(Solver):
+class SphereHardmax(MergerSolver):
+    """Mergers of attention on the sphere at β = ∞, the closest pair each time; see `Hardmax`."""
+
+    def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
+        if not isinstance(field, SelfAttention) or not _attracts(field):
+            raise ValueError(
+                "hardmax on the sphere needs a SelfAttention field with positive multiples of the "
+                f"identity for query, key and value; got {field!r}."
+            )
+        if not math.isinf(horizon) or np.ndim(how.frames):
+            raise ValueError("horizon and frame times have no meaning at beta = inf on the sphere.")
+        self.measure, self.field = measure, field
+        self.power = 2 if field.normalized else 1  # of the masses, in the place of a meeting
+        self.frames = KeptFrames(how.frames, math.inf, measure, how.spacing)
+        self.first = 0.0 if field.normalized else -1.0
+
+    def start(self) -> None:
+        self.now = self.first
+        self.x, self.ledger = np.array(self.measure.points), Ledger(self.measure.weights)
+        self.left = np.ones(len(self.x), bool)
+        self.square = cdist(self.x, self.x, "sqeuclidean")
+        np.fill_diagonal(self.square, np.inf)
+        self.nearest = self.square.argmin(axis=1)
+
+    @property
+    def kept(self) -> list[Frame]:
+        return [self._clocked(frame) for frame in self.frames.kept]
+
+    def _clocked(self, frame: Frame) -> Frame:
+        """The clock of these frames is (log t)/β."""
+        c = max(frame.log_time, self.first)
+        return frame._replace(time=c, log_time=c)
+
+    @property
+    def clock(self) -> str:
+        return f"(log t)/beta, {self.field.clock}"
+
+    def advance(self) -> list[Frame]:
+        """Merge pairs until a frame is due."""
+        while self.left.sum() > 1:
+            i = int(self.square[np.arange(len(self.x)), self.nearest].argmin())
+            i, j = sorted((i, int(self.nearest[i])))
+            angle = 2 * math.asin(min(math.sqrt(self.square[i, j]) / 2, 1.0))
+            if math.pi - angle < 1e-12:
+                return self._close("Two antipodal clusters are left, which never move.")
+            self._merge(i, j, angle)
+            new = self.frames.offer(self._standing(), reached=False, merged=True)
+            if new is not None:
+                return [self._clocked(new)]
+        return self._close("All tokens are one.")
+
+    def _standing(self) -> Standing:
+        left, ledger = self.left, self.ledger
+        return Standing(self.x[left], ledger.masses[left], ledger.names[left], self.now)
+
+    def _merge(self, i: int, j: int, angle: float) -> None:
+        x, square, nearest, left = self.x, self.square, self.nearest, self.left
+        own, other = self.ledger.masses[[i, j]] ** self.power
+        x[i] = _between(x[i], x[j], angle, other / (own + other))
+        wait = self.first + square[i, j] / 2  # 1 − cos φ, or −cos φ
+        self.now = max(self.now, wait)
+        self.ledger.join(i, j, angle, self.now, wait)
+        left[j] = False
+        square[j] = square[:, j] = np.inf
+        square[i] = square[:, i] = np.where(left, np.sum((x - x[i]) ** 2, axis=1), np.inf)
+        square[i, i] = np.inf
+        stale = np.flatnonzero(left & ((nearest == i) | (nearest == j)))
+        nearest[stale] = square[stale].argmin(axis=1)
+        nearest[i] = square[i].argmin()
+        nearest[square[:, i] < square[np.arange(len(x)), nearest]] = i
+
+    def end(self) -> None:
+        self.outcome = Outcome.interrupted(self.now)
+        self.frames.close(self._standing(), still=False)
+
+    def _close(self, message: str) -> list[Frame]:
+        self.outcome = Outcome("done", message)
+        return [self._clocked(f) for f in self.frames.close(self._standing(), still=True)]
+
+    def statistics(self) -> dict[str, Any]:
+        return {"events": len(self.ledger.rows), "stepper": "events"}
+
+
+def _between(x: np.ndarray, y: np.ndarray, angle: float, share: float) -> np.ndarray:
+    """The point that share of the way along the geodesic from x to y."""
+    if angle == 0:
+        return x
+    mean = math.sin((1 - share) * angle) * x + math.sin(share * angle) * y
+    return mean / np.linalg.norm(mean)
+
+
+def _attracts(field: SelfAttention) -> bool:
+    operators = (field.query, field.key, field.value)
+    q, k, v = (1.0 if o is None or o.ndim else float(o) for o in operators)
+    return field.isotropic and q * k > 0 and v > 0
+
+
+class SpaceHardmax(MergerSolver):
     """ż_i = λ(z_k − z_i), k = argmax_k ⟨Qz_i,Kz_k⟩; see `Hardmax`."""
 
     def __init__(self, measure: Points, field: Field, horizon: float, how: Choices):
@@ -35,18 +132,6 @@ class SpaceHardmax(Solver):
         self.target = np.argmax(self.z @ self.form @ self.z.T, axis=1)
         self.t = self.epoch = 0.0
         self.looks = self.switches = 0
-
-    @property
-    def kept(self) -> list[Frame]:
-        return self.frames.kept
-
-    @property
-    def mergers(self) -> Mergers:
-        return self.ledger.mergers()
-
-    @property
-    def share(self) -> float:
-        return len(self.ledger.rows) / max(self.measure.count - 1, 1)
 
     def advance(self) -> list[Frame]:
         """Move from event to event until a frame is due."""
@@ -78,20 +163,20 @@ class SpaceHardmax(Solver):
         reached, merged = leap == stop, leap == arrival
         self.t = targets[0] if reached else self.t + leap / self.rate
         if merged:
-            waits = _log(self.t), _log(self.t - self.epoch)
+            waits = log_of(self.t), log_of(self.t - self.epoch)
             self.z, self.target = _absorb(self.z, self.target, guest, self.ledger, *waits)
             self.epoch = self.t
-        return self.frames.offer(*self._standing(), reached=reached, merged=merged)
+        return self.frames.offer(self._standing(), reached=reached, merged=merged)
 
-    def _standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        return self.z, self.ledger.masses, self.ledger.names, _log(self.t)
+    def _standing(self) -> Standing:
+        return Standing(self.z, self.ledger.masses, self.ledger.names, log_of(self.t))
 
     def end(self) -> None:
         self._close(Outcome.interrupted(self.t))
 
     def _close(self, outcome: Outcome) -> list[Frame]:
         self.outcome = outcome
-        return self.frames.close(*self._standing(), still=outcome.name == "done")
+        return self.frames.close(self._standing(), still=outcome.name == "done")
 
     def statistics(self) -> dict[str, Any]:
         return {
@@ -193,7 +278,3 @@ def _absorb(
     target[kept] = kept
     target = np.delete(target, gone)
     return np.delete(z, gone, axis=0), target - (target > gone)
-
-
-def _log(t: float) -> float:
-    return math.log(t) if t > 0 else -math.inf
