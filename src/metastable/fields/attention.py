@@ -16,7 +16,7 @@ from metastable.fields.sums import Bias, Kernel, Sum
 from metastable.measures import Points
 
 
-class Head(Field):
+class AttentionHead(Field):
     """What all attention heads hold: β, and the operators on queries, keys and values."""
 
     beta: Float[Array, ""]
@@ -41,7 +41,7 @@ class Head(Field):
         return [f"beta={show_value(self.beta)}", *given]
 
 
-class SelfAttention(Head):
+class SelfAttention(AttentionHead):
     """Softmax self-attention (SA), or its unnormalised form (USA).
 
     SA:  ẋ_i = P_{x_i} Σ_j w_j e^{β⟨Qx_i,Kx_j⟩} V x_j / Σ_k w_k e^{β⟨Qx_i,Kx_k⟩}

@@ -11,14 +11,14 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.fields.attention import Head, SelfAttention, act, logits
+from metastable.fields.attention import AttentionHead, SelfAttention, act, logits
 from metastable.fields.field import Field, Places
 from metastable.fields.position import Causal
 from metastable.fields.sums import Kernel, Sum
 from metastable.measures import Points
 
 
-class L2Attention(Head):
+class L2Attention(AttentionHead):
     """Attention by distance: logits −β‖Qx−Ky‖²/2 instead of β⟨Qx,Ky⟩.
 
     ẋ_i = P_{x_i} Σ_j w_j e^{−β‖Qx_i−Kx_j‖²/2} V x_j / Σ_k w_k e^{−β‖Qx_i−Kx_k‖²/2}
@@ -46,7 +46,7 @@ class L2Attention(Head):
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
 
-class SinkhornAttention(Head):
+class SinkhornAttention(AttentionHead):
     """Doubly stochastic attention: the kernel scaled until rows and columns both sum to 1.
 
     ẋ_i = P_{x_i} Σ_j w_j e^{β⟨Qx_i,Kx_j⟩ + f_i + g_j} V x_j,  with f, g such that

@@ -25,7 +25,7 @@ class Frame(NamedTuple):
         return cls(float(time), log_of(time), measure)
 
 
-class Standing(NamedTuple):
+class MergingState(NamedTuple):
     """Where a run that merges tokens stands."""
 
     x: np.ndarray
@@ -90,7 +90,7 @@ class KeptFrames:
         """Whether the horizon has been met."""
         return self.ends and not self.targets
 
-    def offer(self, now: Standing, *, reached: bool, merged: bool) -> Frame | None:
+    def offer(self, now: MergingState, *, reached: bool, merged: bool) -> Frame | None:
         """Keep these tokens if they are due; the frame, or None."""
         if reached:
             return self._keep(now, time=self.targets.pop(0))
@@ -108,7 +108,7 @@ class KeptFrames:
         self.log_mark = now.log_time + self.gap
         return frame
 
-    def close(self, now: Standing, *, still: bool) -> list[Frame]:
+    def close(self, now: MergingState, *, still: bool) -> list[Frame]:
         """Keep the end; where nothing moves any more (`still`), also at the times ahead."""
         last, count = self.kept[-1], len(self.kept)
         if last.measure.count > len(now.x) or last.log_time < now.log_time:
@@ -117,7 +117,7 @@ class KeptFrames:
             self._keep(now._replace(log_time=math.log(t)), time=t)
         return self.kept[count:]
 
-    def _keep(self, now: Standing, time: float | None = None) -> Frame:
+    def _keep(self, now: MergingState, time: float | None = None) -> Frame:
         x, masses, names, log_time = now
         if time is None:
             time = math.exp(log_time) if log_time < 709 else math.inf

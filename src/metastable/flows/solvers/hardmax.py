@@ -13,7 +13,7 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field, Rescaled, SelfAttention
 from metastable.fields.attention import act
 from metastable.flows.mergers import Ledger
-from metastable.flows.solvers.frames import Frame, KeptFrames, Standing, log_of
+from metastable.flows.solvers.frames import Frame, KeptFrames, MergingState, log_of
 from metastable.flows.solvers.solver import Choices, MergerSolver
 from metastable.measures import Points
 
@@ -73,9 +73,9 @@ class SphereHardmax(MergerSolver):
                 return [self._clocked(new)]
         return self._close("All tokens are one.")
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> MergingState:
         left, ledger = self.left, self.ledger
-        return Standing(self.x[left], ledger.masses[left], ledger.names[left], self.now)
+        return MergingState(self.x[left], ledger.masses[left], ledger.names[left], self.now)
 
     def _merge(self, i: int, j: int, angle: float) -> None:
         x, square, nearest, left = self.x, self.square, self.nearest, self.left
@@ -168,8 +168,8 @@ class SpaceHardmax(MergerSolver):
             self.epoch = self.t
         return self.frames.offer(self._standing(), reached=reached, merged=merged)
 
-    def _standing(self) -> Standing:
-        return Standing(self.z, self.ledger.masses, self.ledger.names, log_of(self.t))
+    def _standing(self) -> MergingState:
+        return MergingState(self.z, self.ledger.masses, self.ledger.names, log_of(self.t))
 
     def end(self) -> None:
         self._close(Outcome.interrupted(self.t))

@@ -17,7 +17,7 @@ from metastable.fields.attention import act
 from metastable.fields.sums import Sum, choose_sum
 from metastable.flows.mergers import Ledger, log_difference
 from metastable.flows.solvers.arclength import Motion, Pace, State, advance
-from metastable.flows.solvers.frames import Frame, KeptFrames, Standing
+from metastable.flows.solvers.frames import Frame, KeptFrames, MergingState
 from metastable.flows.solvers.solver import Choices, MergerSolver
 from metastable.flows.solvers.steps import evaluations_per_step
 from metastable.flows.steppers import Adaptive, Merging
@@ -72,8 +72,8 @@ class MergingFlow(MergerSolver):
     def share(self) -> float:
         return 1 - math.log(len(self.x)) / math.log(max(self.measure.count, 2))
 
-    def _standing(self, log_time: float) -> Standing:
-        return Standing(self.x, self.ledger.masses.copy(), self.ledger.names.copy(), log_time)
+    def _standing(self, log_time: float) -> MergingState:
+        return MergingState(self.x, self.ledger.masses.copy(), self.ledger.names.copy(), log_time)
 
     def advance(self) -> list[Frame]:
         """Move until tokens merge or a frame is due, and see to both."""

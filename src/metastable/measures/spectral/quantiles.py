@@ -35,19 +35,19 @@ def places(
         across /= np.linalg.norm(across, axis=1, keepdims=True)
         return s[:, None] * axis + np.sqrt((1 - s) * (1 + s))[:, None] * across
     if not isinstance(basis, SphereBasis):
-        theta = angles(c, shares[:, 0])
+        theta = quantile_angles(c, shares[:, 0])
         return np.stack([np.cos(theta), np.sin(theta)], 1)
     z = heights(c[basis.orders == 0], 3, shares[:, 0])
     step = max(1, BLOCK // c.size)
     parts = [
-        angles(basis.parallels(c, z[i : i + step]), shares[i : i + step, 1])
+        quantile_angles(basis.parallels(c, z[i : i + step]), shares[i : i + step, 1])
         for i in range(0, len(z), step)
     ]
     phi, r = np.concatenate(parts), np.sqrt((1 - z) * (1 + z))
     return np.stack([r * np.cos(phi), r * np.sin(phi), z], 1)
 
 
-def angles(coefficients: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def quantile_angles(coefficients: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Angles in [0, 2π) below which a density on the circle has these shares of its mass.
 
     One row of Fourier coefficients (n, K + 1) for each share (n,), or one for all. Rows need not
