@@ -171,7 +171,9 @@ def report(
         from metastable.report.pages.sweep import report_sweep
 
         page = report_sweep(folder)
-    elif any((folder / name).is_file() for name in ("items.csv", "runs.json", "null.json")):
+    elif any(
+        (folder / name).is_file() for name in ("items.csv", "sweep.json", "runs.json", "null.json")
+    ):
         from metastable.report.pages.audit import report_audit
 
         page = report_audit(folder)

@@ -95,7 +95,8 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        shown = {name: _shown(value) for name, value in self.facts.items()}
+        known = {name: value for name, value in self.facts.items() if value is not None}
+        shown = {name: _shown(value) for name, value in known.items() if name != "message"}
         shown |= {"outcome": str(self.outcome)}
         if self.verdicts.rows:
             shown |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}
