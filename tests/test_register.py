@@ -128,3 +128,19 @@ def test_a_gaussian_start_runs_from_a_spec(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             ms.run(Experiment.from_tree(tree | bad))
+
+
+def test_a_function_is_found_though_its_module_is_called_like_it(monkeypatch):
+    package = ms.measures
+    monkeypatch.setitem(STARTS._index, "density", "metastable.measures.density:Density")
+    monkeypatch.setattr(package, "Density", package.density, raising=False)
+    assert STARTS._maker("density") is ms.Density and package.Density is ms.Density
+
+
+def test_a_result_says_which_plugin_it_was_made_with(plugin, tmp_path, monkeypatch):
+    ms.run(EXAMPLES / "plugin.toml", tmp_path / "spring", page=False)
+    for registry, kind in ((STARTS, "ring"), (FIELDS, "spring")):
+        monkeypatch.delitem(registry._makers, kind)
+        monkeypatch.delitem(registry._models, kind)
+    with pytest.raises(ValueError, match=r"made with --plugin .*plugin\.py: give it again"):
+        ms.open(tmp_path / "spring")

@@ -196,7 +196,14 @@ def open(folder: str | Path) -> Result:
         f"DIR must hold a finished result (with {MANIFEST}); got {folder}: make one with "
         "`metastable run --out DIR`.",
     )
-    return read_result(folder, load_spec(folder / SPEC), manifest)
+    try:
+        spec = load_spec(folder / SPEC)
+    except ValueError as error:
+        if not manifest.get("plugins") or "kind must be one of" not in str(error):
+            raise
+        files = " ".join(f"--plugin {path}" for path in manifest["plugins"])
+        raise ValueError(f"{error} This result was made with {files}: give it again.") from None
+    return read_result(folder, spec, manifest)
 
 
 def remake_page(result: Result) -> Path:

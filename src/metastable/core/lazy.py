@@ -82,6 +82,8 @@ def attach(
             indexed = getattr(import_module(f"{package}.spec"), registry).homes
             if name not in indexed:
                 raise
-            return getattr(import_module(indexed[name]), name)
+            value = getattr(import_module(indexed[name]), name)
+            setattr(sys.modules[package], name, value)  # a module of that name would hide it
+            return value
 
     return look_further if registry else look_up, names, listed

@@ -84,8 +84,18 @@ class Registry:
     def _maker(self, kind: str) -> Callable[..., Any]:
         if kind not in self._makers:
             module, name = self._index[kind].split(":")
-            self._makers[kind] = getattr(import_module(module), name)
+            self._makers[kind] = found_in(module, name)
         return self._makers[kind]
+
+
+def found_in(module: str, name: str) -> Any:
+    """What a module holds by that name; the package knows it by it too.
+
+    Importing `package.ring` binds the module as `package.ring`, where a function is meant.
+    """
+    value = getattr(import_module(module), name)
+    setattr(sys.modules[module.rpartition(".")[0]], name, value)
+    return value
 
 
 def _kind_of(model: type[Model]) -> str:
@@ -127,6 +137,8 @@ def load_plugin(path: str | Path) -> None:
         place.loader.exec_module(module)
     except (KeyboardInterrupt, SystemExit):
         raise
+    except ValueError as error:
+        raise ValueError(f"--plugin {path.name}: {error}") from error
     except Exception as error:
         raise ValueError(
             f"--plugin {path.name} failed ({type(error).__name__}: {error}); run it with Python "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 DATA, VERDICTS = "data.zarr", "verdicts.json"
 ROOT = "cells"  # the dataset that lies at the root of data.zarr, which a sweep writes itself
+HIDDEN = ("message", "clusters")  # facts that a printed result says otherwise
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +97,7 @@ class Result:
 
     def __repr__(self) -> str:
         known = {name: value for name, value in self.facts.items() if value is not None}
-        shown = {name: _shown(value) for name, value in known.items() if name != "message"}
+        shown = {name: _shown(value) for name, value in known.items() if name not in HIDDEN}
         shown |= {"outcome": str(self.outcome)}
         if self.verdicts.rows:
             shown |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}

@@ -132,7 +132,11 @@ class PiecewiseSpec(Model):
 _Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec
 _Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | PiecewiseSpec
 # Further fields: kind → "module:Class", whose signature is the spec.
-FIELDS = Registry("field", _Written, {})
+FIELDS = Registry(
+    "field",
+    _Written,
+    {},
+)
 FieldSpec = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), FIELDS.validator]
 
 

@@ -117,5 +117,11 @@ _OnSphere = Uniform | Orthogonal | VonMisesFisher | Planted | Caps | Polygon | S
 _Tokens = _OnSphere | GaussianPoints | GivenTokens
 _Written = _Tokens | DensityMode | DensityVonMisesFisher | DensityOfTokens
 # Further starts: kind → "module:function", whose signature is the spec.
-STARTS = Registry("start", _Written, {"gaussian": "metastable.measures.build:gaussian_start"})
+STARTS = Registry(
+    "start",
+    _Written,
+    {
+        "gaussian": "metastable.measures.build:gaussian_start",
+    },
+)
 Measure = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STARTS.validator]

@@ -73,15 +73,14 @@ def print_comparison(comparison: Any) -> None:
     """The verdict rows, then the tally."""
     console = Console()
     table = Table(box=None, pad_edge=False)
-    wide = console.width >= 110
-    for name in ("verdict", "claim", "expected", "observed", *(["tolerance"] if wide else [])):
+    for name in ("verdict", "claim", "expected", "observed", "allowed"):
         table.add_column(name, overflow="fold", ratio=3 if name == "claim" else None)
     marks = {"agree": "[green]agree[/]", "disagree": "[red]DISAGREE[/]", "not applicable": "n/a"}
     for row in comparison.rows:
         detail = f" [dim]({escape(row.reason)})[/]" if row.reason else ""
         cells = [marks[row.verdict], escape(row.claim) + detail]
         cells += [_shown(row.expected), _shown(row.observed)]
-        table.add_row(*cells, *([escape(row.tolerance)] if wide else []))
+        table.add_row(*cells, escape(row.tolerance))
     console.print(table)
     console.print(repr(comparison), highlight=False)
 

@@ -194,14 +194,14 @@ def plot_energy(run: Trajectory, log: bool | None = None) -> Lines:
     if values is None or head is None:
         raise ValueError("run must be self-attention on the sphere to have an energy.")
     if head.beta == 0:
-        label, caption = r"$\frac{1}{2}\,\|\Sigma_i w_i x_i\|^2$", "Kuramoto energy"
+        label, caption = r"energy $\frac{1}{2}\,\|\Sigma_i w_i x_i\|^2$", "Kuramoto energy"
     elif energy_form(head) is None:
-        label = r"$2\beta e^{-\beta}\,E_\beta$"
+        label = r"energy $2\beta e^{-\beta}\,E_\beta$"
         caption = "Energy 2β exp(−β) E, which is 1 for a single cluster"
         if head.value is None:
             caption += " and climbs by twice the product of the masses when two clusters merge"
     else:
-        label, caption = r"$E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
+        label, caption = r"energy $E_\beta$", "Energy of the field, with ⟨Vx, y⟩ in the exponent"
     series = [Series("", run.times, values, group=2)]
     return _over_time(run, log, Axis(label), caption, series=series)
 
