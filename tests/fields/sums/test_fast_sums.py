@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 import metastable as ms
 from metastable.core.numerics import jax, jnp
@@ -68,6 +69,24 @@ def test_error_stays_below_the_tolerance(kind, beta, tolerance):
     expected_mass, expected_moment = brute(x, w, beta, x, values)
     assert np.max(np.abs(mass - expected_mass)) < tolerance
     assert np.max(np.abs(moment - expected_moment)) < tolerance
+
+
+@pytest.mark.parametrize(("beta", "tolerance"), [(0.3, 1e-9), (9.0, 1e-6)])
+@pytest.mark.parametrize("kind", ["circle", "harmonic 2", "sphere", "harmonic 3"])
+def test_no_harmonic_is_lost(kind, beta, tolerance):
+    """Tokens in one place see Σ_{ℓ≤K} of the coefficients, here from SciPy's Bessel functions.
+
+    All harmonics add up there, so that the last one shows: half of it is too large an error.
+    """
+    dim, sum = DIMENSION[kind], build(kind, beta, tolerance)
+    degrees = np.arange(sum.degree + 1)
+    if dim == 2:
+        terms = np.where(degrees > 0, 2, 1) * special.ive(degrees, beta)
+    else:
+        terms = (2 * degrees + 1) * np.sqrt(np.pi / (2 * beta)) * special.ive(degrees + 0.5, beta)
+    x = np.tile(oracles.unit(np.arange(1.0, dim + 1)[None]), (5, 1))
+    mass, _ = evaluate(sum, x, np.full(5, 0.2), beta, x, x, own=True)
+    assert np.abs(mass - terms.sum()).max() < terms[-1] / 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
