@@ -41,14 +41,14 @@ class MeanFieldHead(eqx.Module):
 
     scale: Float[Array, ""]
     beta: Float[Array, ""]
-    kernel: Float[Array, " degree+1"]
+    kernel: Float[Array, " degrees"]
 
 
 class MeanField(eqx.Module):
     """A field as it acts on densities with harmonics up to a degree."""
 
     basis: Basis
-    linear: Float[Array, " degree+1"]  # ŵ_ℓ of all forces that are linear in the measure
+    linear: Float[Array, " degrees"]  # ŵ_ℓ of all forces that are linear in the measure
     heads: tuple[MeanFieldHead, ...]
     diffusion: Float[Array, ""]  # 1/κ
 
