@@ -137,7 +137,7 @@ FIELDS = Registry(
     _Written,
     {},
 )
-FieldSpec = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), FIELDS.validator]
+FieldSpec = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), FIELDS.validator]]
 
 
 Fields = Annotated[

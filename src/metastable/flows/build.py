@@ -168,7 +168,7 @@ def _stepper(described: Any, measure: Any = None, field: Any = None) -> Any:
     if not isinstance(described, spec.Written):
         return STEPPERS.maker(described)(**words)
     if "stepper" in words:
-        words["stepper"] = _stepper(described.stepper, measure, field)
+        words["stepper"] = _stepper(getattr(described, "stepper", None), measure, field)
     if isinstance(described, spec.AdaptiveSpec):
         # The stages of a density with noise must not go back in time.
         slow = isinstance(measure, Density) and float(diffusion(field)) > 0

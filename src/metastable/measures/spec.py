@@ -124,4 +124,4 @@ STARTS = Registry(
         "gaussian": "metastable.measures.build:gaussian_start",
     },
 )
-Measure = Annotated[_Written, Field(discriminator="kind"), SerializeAsAny(), STARTS.validator]
+Measure = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), STARTS.validator]]

@@ -116,7 +116,7 @@ def _observe(
 
 def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndarray] | None:
     """All samples at once, where pairs of tokens tell everything that is asked for."""
-    readers = {observable.name: observable.ensemble for observable in recipe.observables}
+    readers: dict[str, Any] = {each.name: each.ensemble for each in recipe.observables}
     if recipe.samples == 1 or None in readers.values() or recipe.times is None:
         return None
     start, how = experiment.measure, experiment.flow

@@ -139,7 +139,8 @@ def _listing(layer: RandomLayer, setting: Setting, kept: Sequence[int], bar: Bar
     """The published loop on covariances, kept apart from `flows` so that it can go on past the
     point where its matrix is no covariance."""
     cov = np.asarray(layer.measure.cov)
-    spectra, layers = [np.linalg.eigvalsh(cov)], [0]
+    spectra: list[np.ndarray] = [np.linalg.eigvalsh(cov)]
+    layers = [0]
     outcome, negative = Outcome.done(), None
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, setting.layers + 1):

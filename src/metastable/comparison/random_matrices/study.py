@@ -63,7 +63,7 @@ def answer_verification(result: Verification) -> Answer:
     sentence = f"Attention approaches the closed form of a Gaussian layer by N^{slope:.2f} where "
     sentence += f"logits are small, and {failed}."
     facts = {"relative errors, root mean squares over the repeats": rows}
-    figures = dict.fromkeys(("samples", "attention", "tokens"), result)
+    figures: dict[str, Any] = dict.fromkeys(("samples", "attention", "tokens"), result)
     outcome = Outcome("done", "Every sample was moved.")
     return Answer(outcome, facts, judged.rows, data, figures, sentence)
 
