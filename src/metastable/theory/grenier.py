@@ -66,8 +66,8 @@ def expand(
     that degree and coefficients are those of `metastable.geometry.harmonics`: one complex number
     f̂_ℓ on the circle, or 2ℓ + 1 reals f̂_{ℓm} on S².
 
-    >>> from metastable.theory.interaction import attention
-    >>> way_out = expand(attention(5.0, 2), order=2)
+    >>> from metastable.theory.interaction import attention_interaction
+    >>> way_out = expand(attention_interaction(5.0, 2), order=2)
     >>> way_out.mode, round(way_out.rate, 6)
     (3, 0.682678)
     """

@@ -135,8 +135,8 @@ def stationary_density(
 
     At β = 0 it is e^{κms} with m = I_{d/2}(κm)/I_ν(κm), on both clocks:
 
-    >>> from metastable.theory.interaction import attention
-    >>> round(stationary_density(attention(0.0, 2), kappa=4.0).alignment, 6)
+    >>> from metastable.theory.interaction import attention_interaction
+    >>> round(stationary_density(attention_interaction(0.0, 2), kappa=4.0).alignment, 6)
     0.831462
     """
     checks.positive("kappa", kappa, "Without noise use the flow itself.")
