@@ -74,7 +74,8 @@ def print_comparison(comparison: Any) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False)
     for name in ("verdict", "claim", "expected", "observed", "allowed"):
-        table.add_column(name, overflow="fold", ratio=3 if name == "claim" else None)
+        most = None if name == "claim" else 13
+        table.add_column(name, overflow="fold", max_width=most)
     marks = {"agree": "[green]agree[/]", "disagree": "[red]DISAGREE[/]", "not applicable": "n/a"}
     for row in comparison.rows:
         detail = f" [dim]({escape(row.reason)})[/]" if row.reason else ""
