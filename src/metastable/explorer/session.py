@@ -225,7 +225,7 @@ def _job(message: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """What the worker is asked, from a start message: its `frames` and `merge` go into the spec."""
     spec, frames = message.get("spec"), message.get("frames")
     flow = spec.get("flow", {}) if isinstance(spec, dict) else None
-    if isinstance(flow, dict):
+    if isinstance(spec, dict) and isinstance(flow, dict):
         flow = flow if frames is None else flow | {"frames": frames}
         if message.get("merge") is True and flow.get("stepper") is None:
             flow = flow | {"stepper": {"kind": "merging"}}

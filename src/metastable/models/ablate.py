@@ -192,7 +192,8 @@ def ablation(text: str) -> Ablation:
 
 def _silence(module: nn.Module) -> Callable[[], object]:
     """The module's word to the residual stream becomes zero."""
-    return module.register_forward_hook(lambda module, args, out: torch.zeros_like(out)).remove
+    silent: Any = lambda module, args, out: torch.zeros_like(out)
+    return module.register_forward_hook(silent).remove
 
 
 def _weights(

@@ -184,7 +184,7 @@ def _gap(measure: Points | Density, other: Points | Density | None, highest: int
     """Power of μ − ν in each degree from 0 to `highest`."""
     if isinstance(measure, Density) and other is None:
         return density_power(measure, highest)
-    if isinstance(measure, Density):
+    if isinstance(measure, Density) and other is not None:
         return power_between(measure, other, highest)
     if isinstance(other, Density):
         return power_between(other, measure, highest)

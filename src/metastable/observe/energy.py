@@ -41,10 +41,11 @@ def energy(
         points, weights = padded(measure.points, measure.weights)
         return _energy(points, weights, matrix, beta, scaled=bool(scaled))
     if matrix is not None:
-        sorts = {Density: "a density; got one: use to_points(n)"}
-        sort = sorts.get(type(measure), "a Gaussian; got one: use sample(n)")
+        dense = isinstance(measure, Density)
+        sort = f"a {'density' if dense else 'Gaussian'}; got one: use "
+        sort += "to_points(n)" if dense else "sample(n)"
         raise ValueError(f"matrix must be left out for {sort}.")
-    exact = density_energy if isinstance(measure, Density) else _gaussian_energy
+    exact: Any = density_energy if isinstance(measure, Density) else _gaussian_energy
     return jnp.asarray(exact(measure, float(beta), scaled))
 
 

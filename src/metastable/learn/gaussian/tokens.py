@@ -90,7 +90,7 @@ def learn_tokens(
     covariances = random_covariances(spec.samples, spec.dim, seed + 2) / np.sqrt(spec.dim)
     data, held = split(prompt_pairs(teacher, covariances, spec.tokens, step, seed), seed=seed)
     method = adam(token_loss(step), 1e-2, spec.steps)
-    options = options_in(checkpoint, "training", progress) | {"title": "tokens"}
+    options: dict[str, Any] = options_in(checkpoint, "training", progress) | {"title": "tokens"}
     training = train(student, method, data, steps=spec.steps, validation=held, **options)
     counts = np.array([2**k for k in range(5, 11)])
     errors = np.array([beta_error(teacher, covariances, n, step, seed) for n in counts])

@@ -159,14 +159,16 @@ def _train(
         return np.array([*collapse, *right])
 
     def batch(data: Any, key: Any, step: Any) -> Any:
-        size = (descent.batch,)
+        size = (descent.batch or 0,)
         chosen = jax.random.randint(jax.random.fold_in(key, step), size, 0, len(data[1]))
         return tuple(part[chosen] for part in data)
 
     loss = classification_loss(network, descent.loss, descent.decay)
     method = adam(loss, descent.rate, descent.steps)
     pairs, others = (tuple(map(jnp.asarray, part)) for part in (data, held))
-    options = options_in(folder, "training", progress) | {"title": spec.name or spec.kind}
+    options: dict[str, Any] = options_in(folder, "training", progress) | {
+        "title": spec.name or spec.kind
+    }
     options |= {"validation": others, "watch": watch, "seed": spec.seed}
     draw = whole if descent.batch is None else batch
     training = train(parameters, method, pairs, steps=descent.steps, draw=draw, **options)

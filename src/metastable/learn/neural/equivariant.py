@@ -237,6 +237,8 @@ def _fit(
 
     loss = lambda heads, batch: jnp.sum(batch.errors(heads, spec.outputs))
     method, first_batch = adam(loss, spec.rate, spec.steps), some(data, slice(spec.batch))
-    options = options_in(folder, f"d{d}_heads{H}", progress) | {"title": f"d = {d}, {H} heads"}
+    options: dict[str, Any] = options_in(folder, f"d{d}_heads{H}", progress) | {
+        "title": f"d = {d}, {H} heads"
+    }
     options |= {"validation": first_batch, "seed": spec.seed}
     return train(heads, method, data, steps=spec.steps, draw=draw, **options)
