@@ -69,7 +69,7 @@ def test_entries_have_the_settings_that_are_set():
 
 
 RESULT = {"code": 2, "stdout": "", "stderr": "metastable: no.\n", "changes": [], "existed": []}
-RESULT |= {"here": "/x/work/here", "note": ""}
+RESULT |= {"here": "/made/up/here", "note": ""}
 CASE = Case("options", "a run", ("run", "--json", "--out", "out"), out="out")
 
 
@@ -78,9 +78,9 @@ CASE = Case("options", "a run", ("run", "--json", "--out", "out"), out="out")
     [
         ({}, "refused"),
         ({"code": 0, "stdout": "{}\n"}, "done"),
-        ({"code": 0, "stdout": "{}\n", "changes": ["/x/work/here/out/a"]}, "done"),
-        ({"code": 0, "stdout": "{}\n", "changes": ["/x/work/here/b"]}, "files outside --out"),
-        ({"changes": ["/x/work/here/out"]}, "files after a refusal"),
+        ({"code": 0, "stdout": "{}\n", "changes": ["/made/up/here/out/a"]}, "done"),
+        ({"code": 0, "stdout": "{}\n", "changes": ["/made/up/here/b"]}, "files outside --out"),
+        ({"changes": ["/made/up/here/out"]}, "files after a refusal"),
         ({"code": 0, "stdout": "[]"}, "stdout is no JSON object"),
         ({"code": 0, "stdout": '{"a": NaN}'}, "stdout is not one JSON object"),
         ({"stderr": "a\nb\n"}, "a refusal of 2 lines"),

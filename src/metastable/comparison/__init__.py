@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
 from metastable.comparison.case import Case
 from metastable.comparison.citations import cite
+from metastable.comparison.claims import CLAIMS
 from metastable.comparison.densities import judge_density
 from metastable.comparison.gaussians import judge_gaussian
 from metastable.comparison.prediction import Prediction, predict
@@ -15,38 +13,6 @@ from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 
 __all__ = ["Comparison", "Prediction", "Verdict", "cite", "compare", "predict"]
-
-# The index of claims: module of this package and function. Each looks at the case and answers with
-# a row, or with None when it is not about such a run.
-INDEX = """
-motion.stays_on_sphere
-motion.follows_field
-motion.energy_monotone
-motion.energy_identity
-motion.energy_bounds
-exit.growth
-exit.growth_of_each
-exit.leaves_uniform
-exit.first_clusters
-exit.noise_threshold
-ending.counts_fall
-ending.plateau_energy
-ending.single_cluster
-ending.contraction
-ending.equiangular_law
-ending.pair_merges
-ending.causal_leader
-ending.repulsive_minimum
-ending.nested_hulls
-"""
-
-
-def _claim(place: str) -> Callable[[Case], Verdict | None]:
-    module, name = place.split(".")
-    return getattr(import_module(f"metastable.comparison.{module}"), name)
-
-
-CLAIMS = [_claim(place) for place in INDEX.split()]
 
 
 def compare(run: Trajectory) -> Comparison:
