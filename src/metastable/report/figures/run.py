@@ -83,7 +83,8 @@ def plot_strip(run: Trajectory, count: int = 6) -> Strip:
     chosen = choose_frames(run, count)
     groups, moment = cluster_of_each(run)
     view = view_of(run.frames[-1])
-    frames = [snapshot(run.frames[k], groups, view, f"t = {run.times[k]:.3g}") for k in chosen]
+    title = f"t = {{:.3g}} ({run.clock} clock)"
+    frames = [snapshot(run.frames[k], groups, view, title.format(run.times[k])) for k in chosen]
     caption = f"{run.frames[0].count} tokens at {len(chosen)} times of the {run.clock} clock"
     if groups is not None:
         caption += f", in the color of their cluster at t = {moment:.4g}"
@@ -160,7 +161,7 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     label = r"$\langle x_i, x_j\rangle$" if run.frames[0].on_sphere else r"$\cos\angle(x_i, x_j)$"
     axes = time_axis(times, run.clock, log), Axis(label, limits=(-1.02, 1.02)), SHARE_OF_PAIRS
     values = borders(times), pairs[0].edges, np.where(shares > 0, shares, np.nan)
-    lines = [Series("", times, np.array([each.mean for each in pairs]))]
+    lines = [Series("mean", times, np.array([each.mean for each in pairs]))]
     caption = f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
     caption += f"their mean (line). {clock_sentence(run)}"
     return Map(*axes, *values, lines, palette="density", caption=caption)
