@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import metastable as ms
+from metastable.flows.solvers import segments
 from metastable.flows.solvers.tokens import Deterministic, Diffusive
 
 
 @pytest.fixture
 def traces(monkeypatch):
-    """How often a segment was traced: its Python body runs when compiling, and only then."""
+    """How often a segment was traced: its Python body runs when compiling, and only then.
+
+    The compiled solve is a fresh one, so that no shape of an earlier test is known to it.
+    """
     seen = []
+    fresh = eqx.filter_jit(lambda job, carry, t0, ts: job.segment(carry, t0, ts))
+    monkeypatch.setattr(segments, "_compiled", fresh)
     for job in (Deterministic, Diffusive):
 
         def counting(self, *args, real=job.segment):
