@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 Ids = Sequence[int] | NDArray[np.integer]
 
-EVIDENCE: dict[str, float] = dict.fromkeys(
-    "exact common_run min_k min_k_pp extract_p compression".split(), 1
-) | dict.fromkeys("hamming edit squared_error nll zlib_ratio reference_ratio".split(), -1)
+EVIDENCE: dict[str, float] = {
+    **dict.fromkeys("exact common_run min_k min_k_pp extract_p compression".split(), 1),
+    **dict.fromkeys("hamming edit squared_error nll zlib_ratio reference_ratio".split(), -1),
+}
 
 
 def exact(target: Ids, output: Ids) -> bool:

@@ -109,7 +109,7 @@ def _run(job: dict[str, Any], out: BinaryIO, signals: Signals) -> None:
     folder = Path(job["folder"])
     experiment = Experiment.model_validate(job["spec"])
     run = live(experiment, log_clock=job["clock"] == "log", stopped=lambda: signals.stop)
-    head = head_of(experiment, run.start, run.field.clock, job["clock"], experiment.name)
+    head = head_of(experiment, run.start, run.field.clock or "none", job["clock"], experiment.name)
     degrees = min(len(head["prediction"].get("rates") or range(8)), DEGREES)
     scene = Scene(run.field, run.sum or Dense(), degrees)
     with (folder / "run.msr").open("wb") as tape:

@@ -76,7 +76,7 @@ _Steps = AdaptiveSpec | FixedSpec | LayersSpec | GeodesicSpec
 Written = _Steps | MergingSpec | HardmaxSpec | ResolutionSpec
 # Further steppers: kind → "module:Class", whose signature is the spec.
 STEPPERS = Registry("stepper", Written, {})
-Stepper = Annotated[Written, Field(discriminator="kind"), SerializeAsAny(), STEPPERS.validator]
+Stepper = SerializeAsAny[Annotated[Written, Field(discriminator="kind"), STEPPERS.validator]]
 
 
 class Flow(Model):

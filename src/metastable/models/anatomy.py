@@ -153,6 +153,8 @@ def layers_of(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
 def part_at(module: nn.Module, path: str) -> nn.Module:
     """The module at a dotted path; −1 is the last of a list."""
     for name in path.split("."):
-        last = name == "-1" and isinstance(module, nn.ModuleList)
-        module = module[-1] if last else module.get_submodule(name)
+        if name == "-1" and isinstance(module, nn.ModuleList):
+            module = module[-1]
+        else:
+            module = module.get_submodule(name)
     return module

@@ -113,7 +113,8 @@ def inspect(
     still, still_table, still_clock = look(network.untrained(seed)) if control else nothing
     raw = capture(network, reads[0], part=part, sphere=False, progress=False)
     known = network.anatomy(part) is not None
-    begin = (column[:MOST_MAPPED] for column in (reads[0].ids, reads[0].words, reads[0].special))
+    ids, words, special = reads[0].ids, reads[0].words, reads[0].special
+    begin = Prompt(ids[:MOST_MAPPED], words[:MOST_MAPPED], special[:MOST_MAPPED])
     arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
     return Inspection(
         run=run,
@@ -123,8 +124,8 @@ def inspect(
         control_table=still_table,
         control_clock=still_clock,
         first=first_token(raw),
-        maps=attention_maps(network, Prompt(*begin), part=part)[0] if known else None,
-        map_words=list(reads[0].words[:MOST_MAPPED]),
+        maps=attention_maps(network, begin, part=part)[0] if known else None,
+        map_words=list(begin.words),
         heads=head_matrices(network, part) if known else [],
         fits=fit_weights(network, part) if known else [],
         analogies=_analogies(network),

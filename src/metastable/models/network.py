@@ -140,6 +140,7 @@ def wrap(model: nn.Module, name: str | None = None, tokenizer: Any = None) -> Ne
             f"metastable.models; got {type(model).__name__}."
         )
     base = getattr(model, "base_model", model)
-    if hasattr(base, "set_attn_implementation"):
-        base.set_attn_implementation("eager")  # the only one that hands out attention weights
+    choose: Any = getattr(base, "set_attn_implementation", None)
+    if choose is not None:
+        choose("eager")  # the only one that hands out attention weights
     return Network(base.eval(), architecture, name or type(model).__name__, tokenizer)

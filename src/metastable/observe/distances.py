@@ -182,9 +182,9 @@ def sobolev_distance(
 
 def _gap(measure: Points | Density, other: Points | Density | None, highest: int) -> np.ndarray:
     """Power of μ − ν in each degree from 0 to `highest`."""
-    if isinstance(measure, Density) and other is None:
-        return density_power(measure, highest)
-    if isinstance(measure, Density) and other is not None:
+    if isinstance(measure, Density):
+        if other is None:
+            return density_power(measure, highest)
         return power_between(measure, other, highest)
     if isinstance(other, Density):
         return power_between(other, measure, highest)

@@ -215,7 +215,7 @@ def steer_tokens(
             f"targets must hold one place per token, shape {prompts.shape}; got {targets.shape}."
         )
     checks.nonnegative("effort", effort)
-    method = LeastNorm(lambda controls, data: misses(plant, controls, *data, effort))
+    method = LeastNorm(lambda controls, data: misses(plant, controls, data[0], data[1], effort))
     if effort:
         solver = optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-10)
         method = LeastSquares(method.residuals, solver)

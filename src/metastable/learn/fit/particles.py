@@ -128,7 +128,7 @@ def predict_layers(family: Family, fitted: Particles, states: States, rollout: b
             return x, x
 
         return jnp.moveaxis(jax.lax.scan(advance, tokens[0], clock)[1], 0, 1)
-    each = jax.lax.map(lambda at: step(model, *at, states.mask), (clock, tokens[:-1]))
+    each = jax.lax.map(lambda at: step(model, at[0], at[1], states.mask), (clock, tokens[:-1]))
     return jnp.moveaxis(each, 0, 1)
 
 

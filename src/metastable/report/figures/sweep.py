@@ -184,7 +184,7 @@ def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Curves:
     by_dim = "dim" in values.dims
     lines: Curves = {}
     for line in [None] if values.ndim == 1 else values["dim" if by_dim else "tokens"].values:
-        dim = int(line) if by_dim else _get(sweep, "measure.dim", 2)
+        dim = int(line or 2) if by_dim else _get(sweep, "measure.dim", 2)
         if dim not in (2, 3):
             continue
         beta = _betas(values, 12)
