@@ -70,7 +70,9 @@ class Page:
 
     def __init__(self, address: str, downloads: Path, size: tuple[int, int]):
         self.held = ExitStack()
-        self.socket = self.held.enter_context(connect(address, max_size=None, open_timeout=60))
+        self.socket = self.held.enter_context(
+            connect(address, max_size=None, open_timeout=60, ping_interval=None)
+        )
         self.count = 0
         self.complaints: list[str] = []
         self.requests: list[str] = []

@@ -65,8 +65,9 @@ def test_orthogonal_tokens_follow_the_equiangular_law():
     assert verdicts(run)[name] == "agree"
     assert verdicts(run, field=ms.SelfAttention(2.1))[name] == "disagree"
     assert verdicts(run)["all tokens end in one cluster"] == "agree"
-    assert verdicts(run)["rate of contraction to the final point"] == "agree"
-    assert "rate of contraction to the final point" in flipped(run, times=1.1 * run.times)
+    name = "rate at which the last cluster contracts"
+    assert verdicts(run)[name] == "agree"
+    assert name in flipped(run, times=1.1 * run.times)
 
 
 def test_two_clusters_merge_when_the_quadrature_says():
@@ -135,15 +136,6 @@ def test_first_clusters_are_not_asked_of_fewer_tokens_than_modes():
     assert row.reason == "64 tokens are too few for ℓ* = 100 modes: the law needs 800"
 
 
-def test_the_two_times_have_two_names(circle):
-    claim = next(r for r in ms.compare(circle).rows if r.claim.startswith("time at which"))
-    assert claim.claim == "time at which the modes of one degree reach amplitude 0.15"
-    theory = ms.predict(ms.SelfAttention(9.0), 2, tokens=500)
-    assert f"ln n/(2λ_max) = {theory.exit_time:.4g}" in claim.reason
-    assert claim.expected < theory.exit_time
-    assert "time to leave uniform, ln n/(2λ_max)" in theory.to_table()
-
-
 @pytest.fixture(scope="module")
 def gaussian():
     start = ms.Gaussian([1.0, 0.5], [[1.0, 0.2], [0.2, 0.5]])
@@ -165,7 +157,7 @@ def test_a_gaussian_run_with_a_wrong_label_disagrees(gaussian):
     turned = ms.SelfAttention(0.5, value=[[1.0, 0.1], [0.0, 1.0]])
     assert len(flipped(gaussian, field=turned)) == 1
     other = ms.compare(dataclasses.replace(gaussian, field=ms.L2Attention(0.5)))
-    assert other.count("not applicable") == len(other.rows)
+    assert other.count("disagree") == 1 and other.count("not applicable") == 4
 
 
 def test_a_run_without_a_field_says_what_to_do(circle):
@@ -179,7 +171,7 @@ def test_own_energy_of_a_symmetric_form():
     run = ms.flow(ms.uniform(20, 2, seed=0), field, 5.0, frames=21)
     assert verdicts(run)["the energy never falls"] == "agree"
     general = ms.SelfAttention(1.0, value=jnp.asarray([[1.0, 0.3], [0.0, 1.0]]))
-    assert verdicts(run, field=general)["the energy never falls"] == "not applicable"
+    assert "the energy never falls" not in verdicts(run, field=general)
 
 
 def test_citations_are_complete_and_belong_to_the_claims(circle):

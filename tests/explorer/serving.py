@@ -34,7 +34,13 @@ class Client:
         return httpx.Client(base_url=f"http://{self.host}", timeout=120)
 
     def socket(self, **options: Any) -> ClientConnection:
-        return connect(f"ws://{self.host}/api/live", max_size=None, open_timeout=60, **options)
+        return connect(
+            f"ws://{self.host}/api/live",
+            max_size=None,
+            open_timeout=60,
+            ping_interval=None,  # a machine under load may be silent for long
+            **options,
+        )
 
 
 class Inside(Client):

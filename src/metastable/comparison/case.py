@@ -9,18 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from metastable.fields import Field, SelfAttention
+from metastable.comparison.linear import Growth, linear_growth
+from metastable.fields import Block, Field, SelfAttention
 from metastable.fields.noise import diffusion
-from metastable.flows import Trajectory
+from metastable.flows import Layers, Trajectory
+from metastable.measures import Points
 from metastable.observe import amplitudes
+from metastable.observe.gradient import Climb, climb_of
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
+
+MANY = 5_000  # tokens above which no claim sums over all pairs in every frame
 
 
 def continuous(claim: Callable[..., Any]) -> Any:
     """Marks a claim about continuous depth: discrete layers of step ε differ from it by O(ε)."""
     claim.continuous = True  # pyright: ignore[reportFunctionMemberAccess]
     return claim
+
+
+def about(measure: type) -> Callable[[Any], Any]:
+    """Marks a claim about another kind of measure than tokens."""
+
+    def mark(claim: Any) -> Any:
+        claim.measure = measure
+        return claim
+
+    return mark
 
 
 class Case:
@@ -37,11 +52,18 @@ class Case:
         self.head: SelfAttention | None = attention_of(run.field)
         self.times = np.asarray(run.times, float)
         self.start = run.frames[0]
-        self.dim, self.tokens = self.start.dim, self.start.count
-        self.on_sphere = self.start.on_sphere
+        self.dim, self.tokens = self.start.dim, getattr(self.start, "count", 0)
+        self.on_sphere = bool(getattr(self.start, "on_sphere", False))
         self.rate = float(diffusion(run.field))
         self.noisy = self.rate > 0
-        self.discrete = str(run.statistics.get("stepper", "")).startswith("layers")
+        named = str(run.statistics.get("stepper", "")).startswith("layers")
+        self.discrete = named or isinstance(run.stepper, Layers)
+        for k, frame in enumerate(run.frames):
+            if isinstance(frame, Points) and not np.isfinite(np.asarray(frame.points)).all():
+                raise ValueError(
+                    f"run must hold finite frames; frame {k} at t = {self.times[k]:g} has tokens "
+                    "that are no numbers: cut the run before it."
+                )
 
     @property
     def beta(self) -> float:
@@ -74,6 +96,11 @@ class Case:
     def normalized(self) -> bool:
         return self.head is not None and self.head.normalized
 
+    @property
+    def same_tokens(self) -> bool:
+        """Whether every frame holds the same tokens."""
+        return all(getattr(frame, "count", 0) == self.tokens for frame in self.run.frames)
+
     @functools.cached_property
     def effective_tokens(self) -> float:
         """1/Σw²: the number of equal tokens with the same sampling noise."""
@@ -84,14 +111,48 @@ class Case:
         return energy_series(self.run)
 
     @functools.cached_property
+    def points(self) -> np.ndarray:
+        """All frames, (T, n, d); of a block that moves the radius, their directions."""
+        points = np.stack([np.asarray(frame.points) for frame in self.run.frames])
+        if isinstance(self.field, Block):
+            points = points / np.linalg.norm(points, axis=2, keepdims=True)
+        return points
+
+    @functools.cached_property
+    def velocities(self) -> np.ndarray:
+        """v of the stated field at every frame, (T, n, d)."""
+        frames = zip(self.run.frames, self.times, strict=True)
+        return np.stack([np.asarray(self.field.velocity(f, t=t)) for f, t in frames])
+
+    @functools.cached_property
+    def climb(self) -> Climb | None:
+        """The energy that the field climbs; that of the inner field, for a block."""
+        inner = self.field.field if isinstance(self.field, Block) else self.field
+        if self.noisy or not (self.on_sphere or isinstance(self.field, Block)):
+            return None
+        return climb_of(inner, self.dim)
+
+    @functools.cached_property
+    def growth(self) -> Growth | None:
+        """Growth rates around the uniform measure, noise included."""
+        if not self.on_sphere:
+            return None
+        return linear_growth(self.field, self.dim, 1 / self.rate if self.noisy else math.inf)
+
+    @functools.cached_property
     def modes(self) -> int:
-        leading = spectrum.dominant_mode(self.beta, self.dim) if self.beta > 0 else 1
-        return int(min(2 * leading + 1, 40 if self.dim <= 3 else 6))
+        """How many degrees are followed: twice the one that grows or decays fastest, and one."""
+        if self.growth is None:
+            return 1
+        rates = np.nan_to_num(np.abs(self.growth.rates))
+        leading = int(np.argmax(rates)) + 1 if self.growth.fastest <= 0 else self.growth.mode
+        return int(min(2 * leading + 1, 40 if self.dim <= 3 else 6, len(rates)))
 
     @functools.cached_property
     def rates(self) -> np.ndarray:
-        """Predicted growth rates of modes 1, …, in the clock of the field."""
-        return spectrum.growth_rates(self.beta, self.dim, self.modes, normalized=self.normalized)
+        """Predicted growth rates of degrees 1, …, noise included, in the clock of the field."""
+        assert self.growth is not None
+        return np.asarray(self.growth.rates, float)[: self.modes]
 
     @functools.cached_property
     def max_rate(self) -> float:
@@ -106,6 +167,10 @@ class Case:
     @functools.cached_property
     def starts_uniform(self) -> bool:
         """Whether the first amplitudes are those of independent uniform tokens."""
-        if self.tokens < 64:
+        if self.tokens < 16:
             return False
-        return bool(self.amplitudes[0].max() < 5 / math.sqrt(self.effective_tokens))
+        first = amplitudes(self.start, self.modes)
+        return bool(
+            0.2 < np.mean(first**2) * self.effective_tokens
+            and first.max() < 5 / math.sqrt(self.effective_tokens)
+        )

@@ -9,23 +9,38 @@ from typing import Any as _Any
 # isort: off
 from metastable.comparison.motion import stays_on_sphere as stays_on_sphere
 from metastable.comparison.motion import follows_field as follows_field
+from metastable.comparison.motion import noise_strength as noise_strength
+from metastable.comparison.motion import noise_drift as noise_drift
 from metastable.comparison.motion import energy_monotone as energy_monotone
 from metastable.comparison.motion import energy_identity as energy_identity
 from metastable.comparison.motion import energy_bounds as energy_bounds
 from metastable.comparison.exit import growth as growth
-from metastable.comparison.exit import growth_of_each as growth_of_each
-from metastable.comparison.exit import leaves_uniform as leaves_uniform
 from metastable.comparison.exit import first_clusters as first_clusters
 from metastable.comparison.exit import noise_threshold as noise_threshold
 from metastable.comparison.ending import counts_fall as counts_fall
 from metastable.comparison.ending import plateau_energy as plateau_energy
 from metastable.comparison.ending import single_cluster as single_cluster
-from metastable.comparison.ending import contraction as contraction
+from metastable.comparison.consensus import contraction as contraction
+from metastable.comparison.consensus import cluster_moves as cluster_moves
+from metastable.comparison.consensus import leading_direction as leading_direction
+from metastable.comparison.consensus import cap_never_widens as cap_never_widens
 from metastable.comparison.ending import equiangular_law as equiangular_law
 from metastable.comparison.ending import pair_merges as pair_merges
 from metastable.comparison.ending import causal_leader as causal_leader
 from metastable.comparison.ending import repulsive_minimum as repulsive_minimum
 from metastable.comparison.ending import nested_hulls as nested_hulls
+from metastable.comparison.forces import first_drift as first_drift
+from metastable.comparison.forces import radius_law as radius_law
+from metastable.comparison.forces import cross_ratios as cross_ratios
+from metastable.comparison.forces import mean_phase as mean_phase
+from metastable.comparison.forces import tilted_energy as tilted_energy
+from metastable.comparison.forces import opinions_stay_inside as opinions_stay_inside
+from metastable.comparison.forces import opinion_energy as opinion_energy
+from metastable.comparison.forces import coordinates_shrink as coordinates_shrink
+from metastable.comparison.forces import tokens_part as tokens_part
+from metastable.comparison.forces import first_token_alone as first_token_alone
+from metastable.comparison.densities import judge_density as judge_density
+from metastable.comparison.gaussians import judge_gaussian as judge_gaussian
 
 CLAIMS: list[_Callable[..., _Any]] = [
     value for name, value in list(vars().items()) if not name.startswith("_")

@@ -2,27 +2,66 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
+from metastable.comparison.case import Case, about
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
-from metastable.flows import Trajectory
+from metastable.flows import Adaptive, Fixed, Resolution, Trajectory, flow
 from metastable.flows.solvers.mean_field import mean_field
 from metastable.measures import Density
 from metastable.observe.density import density_power, free_energy
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
 
+TOLERANCE = 2e-10  # of a step and of the harmonics left out, relative
 SMALL = 0.02  # contrast up to which linear theory holds to a few percent
 
 
-def judge_density(run: Trajectory) -> tuple[Verdict, ...]:
-    """Mass, energy, free energy and linear growth of a run that starts as a density."""
+@about(Density)
+def judge_density(case: Case) -> tuple[Verdict, ...]:
+    """Equation, mass, energy, free energy and linear growth of a run that starts as a density."""
+    run = case.run
     densities = [frame for frame in run.frames if isinstance(frame, Density)]
-    return (_mass(densities), _energy(run), _free_energy(run, densities), _growth(run, densities))
+    rows = _equation(case, densities), _mass(densities), _energy(run)
+    return *rows, _free_energy(run, densities), _growth(run, densities)
+
+
+def _equation(case: Case, densities: list[Density]) -> Verdict:
+    """Every interval solved again from its first frame: largest error of a coefficient.
+
+    Relative to the largest coefficient but the mass, as the tolerance of the stepper.
+    """
+    claim = "the density moves by the stated field, worst error"
+    source = "definition of the field"
+    if len(densities) < 2:
+        return not_applicable(claim, source, "needs two frames")
+    if not isinstance(case.run.stepper, Adaptive | Fixed | Resolution | None):
+        how = type(case.run.stepper).__name__
+        return not_applicable(claim, source, f"the error of {how} is not known")
+    errors = []
+    for k, (before, after) in enumerate(itertools.pairwise(densities)):
+        t0, t1 = case.times[k : k + 2]
+        again = flow(before, case.field, float(t1 - t0), stepper=case.run.stepper, frames=2)
+        if again.outcome.name != "done":
+            continue  # the resolution ends in this interval, as it did in the run
+        end = again.frames[-1]
+        degree = max(end.degree, after.degree)
+        one, other = (np.asarray(d.resized(degree).coefficients) for d in (end, after))
+        size = float(np.abs(other.ravel()[1:]).max(initial=0.0))
+        if size > 0:
+            errors.append((float(np.abs(one - other).max()) / size, float(t1)))
+    if not errors:
+        return not_applicable(claim, source, "the density is uniform throughout")
+    steps = max(1.0, float(case.run.statistics.get("steps", 0)) / len(errors))
+    worst, when = max(errors)
+    return judge(
+        claim, source, 0.0, worst, absolute=10 * steps * TOLERANCE, reason=f"at t = {when:.4g}"
+    )
 
 
 def _mass(densities: list[Density]) -> Verdict:

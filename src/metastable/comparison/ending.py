@@ -11,7 +11,7 @@ from metastable.comparison.case import Case, continuous
 from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import Rescaled, SelfAttention
-from metastable.observe import clusters, hemisphere, hull, hull_contains, residual
+from metastable.observe import clusters, hemisphere, hull, hull_contains
 from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes
 
 
@@ -65,22 +65,6 @@ def plateau_energy(case: Case) -> Verdict | None:
     level = float(metastability.plateau_level(groups.masses.tolist()))
     allowed = cross + spread**2 + 1e-9
     return judge(claim, source, level, float(case.energies[-1]), absolute=round(allowed, 10))
-
-
-@continuous
-def contraction(case: Case) -> Verdict | None:
-    """The last cluster contracts at rate 1 (SA) or e^β (USA)."""
-    claim = "rate of contraction to the final point"
-    source = "linearisation at consensus, derived"
-    if not case.attractive:
-        return None
-    spread = np.array([residual(frame) for frame in case.run.frames])
-    late = np.flatnonzero((spread < 1e-2) & (spread > 1e-6))
-    if late.size < 3 or late[-1] - late[0] != late.size - 1:
-        return not_applicable(claim, source, "fewer than three frames close to consensus")
-    slope = -np.polyfit(case.times[late], np.log(spread[late]), 1)[0]
-    expected = 1.0 if case.normalized else math.exp(case.beta)
-    return judge(claim, source, expected, float(slope), relative=0.02)
 
 
 @continuous

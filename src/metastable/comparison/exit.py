@@ -5,73 +5,88 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import chi2
+from scipy.stats import t as student
 
 from metastable.comparison.case import Case, continuous
-from metastable.core.verdict import Verdict, decide, judge, not_applicable
+from metastable.core.verdict import Verdict, decide, not_applicable, sampled
 from metastable.geometry.harmonics import multiplicity
-from metastable.observe import kernel_modes
+from metastable.observe import kernel_modes, power
+from metastable.observe.modes import signed_power
+from metastable.observe.pairs import carrying
 from metastable.theory import counts, noise, spectrum
 
-# Amplitude, relative to uniform, up to which growth is taken as linear. Modes feed each other a
-# little even there; over 40 random starts (n = 500 and 1000, β = 9, circle) the mean rate is off by
-# up to 11 %, the amplitudes by up to 25 %, the time by up to 0.16/λ. The tolerances leave room.
-EARLY = 0.15
+EARLY = 0.05  # power in all degrees up to which growth is taken as linear, where a start has less
+LARGEST = 0.3  # power beyond which it is not
+SAMPLES = 1000  # random starts behind the law of first clusters
 SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
 
 
 @continuous
 def growth(case: Case) -> Verdict | None:
-    claim = "modes grow at the predicted mean rate"
-    window = _linear_window(case, claim)
-    if not isinstance(window, int):
-        return window
-    strong = case.rates > 0.3 * case.rates.max()
-    before, after = case.amplitudes[0, strong] ** 2, case.amplitudes[window, strong] ** 2
-    span = case.times[window]
-    grown = float(np.asarray(logsumexp(2 * case.rates[strong] * span, b=before)))
-    expected = (grown - math.log(before.sum())) / (2 * span)
-    observed = math.log(after.sum() / before.sum()) / (2 * span)
-    return judge(claim, SOURCE, float(expected), observed, relative=0.15)
+    """How the harmonics of the start grew, against the rates of linear theory, as one factor.
 
-
-@continuous
-def growth_of_each(case: Case) -> Verdict | None:
-    claim = "amplitudes of all growing modes at the end of the linear phase"
-    window = _linear_window(case, claim)
-    if not isinstance(window, int):
-        return window
-    # A rate that would carry an amplitude past e^50 is wrong already; the cap keeps it a number.
-    predicted = case.amplitudes[0] * np.exp(np.minimum(case.rates * case.times[window], 50.0))
-    error = np.linalg.norm(case.amplitudes[window] - predicted) / np.linalg.norm(predicted)
-    return judge(claim + ", relative error", SOURCE, 0.0, float(error), absolute=0.3)
-
-
-@continuous
-def leaves_uniform(case: Case) -> Verdict | None:
-    """When the modes of one degree have become visible, against linear growth from the start.
-
-    Earlier than `theory.spectrum.exit_time`, the time to leave uniform that predictions show.
+    Degree ℓ has N_ℓ coefficients a, and a(t) = e^{λt}a(0) + ε. The deviation ε is quadratic in the
+    amplitudes of a random uniform start, hence of no preferred direction among the N_ℓ: its part
+    along a(0) shows in the growth, and the N_ℓ − 1 others say how large it is. A factor θ on all
+    rates is estimated by weighted least squares; its error has a Student law with as many degrees
+    of freedom (Welch–Satterthwaite). What is left of nonlinearity is of the order of the power in
+    all degrees, and allowed for: measured over 240 starts, 0.3 to 0.9 of it. Derived.
     """
-    claim = f"time at which the modes of one degree reach amplitude {EARLY:g}"
-    source = "derived from the growth rates"
-    if not case.attractive:
+    claim, source = "growth rates around uniform, as a factor of the predicted", SOURCE
+    if case.growth is None or not case.same_tokens:
         return None
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
-    largest = case.amplitudes.max(axis=1)
-    left = np.flatnonzero(largest > EARLY)
-    if left.size == 0 or largest[0] > EARLY:
-        return not_applicable(claim, source, "no frame before, or none after, that moment")
-    k = int(left[0])
-    observed = np.interp(math.log(EARLY), np.log(largest[k - 1 : k + 1]), case.times[k - 1 : k + 1])
-    growing = case.rates > 0
-    expected = np.min(np.log(EARLY / case.amplitudes[0, growing]) / case.rates[growing])
-    exit = spectrum.exit_time(case.effective_tokens, case.max_rate)
-    reason = f"before the time to leave uniform, ln n/(2λ_max) = {float(exit):.4g}"
-    allowed = 0.3 / float(case.rates.max())
-    return judge(claim, source, float(expected), float(observed), absolute=allowed, reason=reason)
+    strong = np.abs(case.rates) > 0.3 * np.abs(case.rates).max(initial=0.0)
+    if not strong.any() or not np.isfinite(case.rates).all():
+        return not_applicable(claim, source, "no degree grows or decays, or beyond doubles")
+    k = _last_linear(case)
+    if k is None:
+        return not_applicable(claim, source, "no frame in the linear phase: keep more frames")
+    degrees, t = np.arange(1, case.modes + 1)[strong], case.times[k]
+    rates, powers = case.rates[strong], _powers(case, k)
+    total = float(max(powers[0][1:].sum(), powers[1][1:].sum()))
+    if total > LARGEST:
+        few = f"too few tokens: the harmonics hold {total:.2g} of the power of one point"
+        return not_applicable(claim, source, few)
+    before, after, both = (power[degrees] for power in powers)
+    many = np.array([multiplicity(int(ell), case.dim) for ell in degrees], float)
+    slope = both / before
+    noise = np.maximum(after - both**2 / before, 0.0) / (many - 1)
+    # Logarithms keep what a wrong label predicts beyond doubles a number.
+    grown = np.exp(np.minimum(rates * t, 50.0))
+    leverage = t * rates * grown
+    weight = before * leverage**2
+    factor = 1 + float(np.sum(before * leverage * (slope - grown)) / weight.sum())
+    parts = before * leverage**2 * noise / weight.sum() ** 2
+    error = math.sqrt(float(parts.sum()))
+    if error == 0:
+        return not_applicable(claim, source, "nothing moves")
+    freedom = float(parts.sum() ** 2 / np.sum(parts**2 / (many - 1)))
+    p = 2 * float(student.sf(max(abs(factor - 1) - total, 0.0) / error, freedom))
+    reason = f"degrees {degrees[0]} to {degrees[-1]}, up to t = {t:.3g}; {total:.2g} nonlinear"
+    return sampled(claim, source, 1.0, factor, p, error + total, reason)
+
+
+def _last_linear(case: Case) -> int | None:
+    """The last frame in which the harmonics are small, None where the first is the only one."""
+    small = lambda frame: power(frame, case.modes)[1:].sum()
+    limit = max(EARLY, 2 * small(case.run.frames[0]))
+    for k in range(1, len(case.times)):
+        if small(case.run.frames[k]) > limit:
+            return k - 1 if k > 1 else None
+    return len(case.times) - 1 if len(case.times) > 1 else None
+
+
+def _powers(case: Case, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """|a(0)|², |a(t)|² and ⟨a(t),a(0)⟩ of each degree from 0 on."""
+    first, last = case.run.frames[0], case.run.frames[k]
+    x, v, _ = carrying(first)
+    y, w, _ = carrying(last)
+    before, after = signed_power(x, v, case.modes), signed_power(y, w, case.modes)
+    together = signed_power(np.concatenate([x, y]), np.concatenate([v, w]), case.modes)
+    return before, after, (together - before - after) / 2
 
 
 @continuous
@@ -88,12 +103,15 @@ def first_clusters(case: Case) -> Verdict | None:
         return not_applicable(claim, source, f"the run ends before the exit at t = {when:.3g}")
     k = int(np.argmin(np.abs(case.times - when)))
     observed = kernel_modes(case.run.frames[k], case.beta).count
-    law = counts.count_distribution(case.beta, case.dim, case.tokens, samples=1000).counts
-    below = sum(p for count, p in law.items() if count <= observed)
-    above = sum(p for count, p in law.items() if count >= observed)
-    likely = min(below, above) >= 0.005
+    law = counts.count_distribution(case.beta, case.dim, case.tokens, samples=SAMPLES).counts
+    # One more draw than was made: a count never drawn has the probability of one in a thousand.
+    tail = lambda counts: (1 + SAMPLES * sum(law.get(c, 0.0) for c in counts)) / (1 + SAMPLES)
+    below, above = (
+        tail([c for c in law if side(c)])
+        for side in (lambda c: c <= observed, lambda c: c >= observed)
+    )
     shown = ", ".join(f"{c}: {p:.2f}" for c, p in sorted(law.items()) if p >= 0.005)
-    return decide(likely, claim, source, shown, observed, "central 99 %")
+    return sampled(claim, source, shown, observed, min(1.0, 2 * min(below, above)))
 
 
 def noise_threshold(case: Case) -> Verdict | None:
@@ -121,11 +139,11 @@ def noise_threshold(case: Case) -> Verdict | None:
         return not_applicable(claim, source, f"{n:.4g} tokens are too few so close to κ_#")
     degrees = np.arange(1, case.modes + 1)
     decay = degrees * (degrees + case.dim - 2) / kappa
-    rate = float(np.max(case.rates - decay))
+    rate = float(np.max(case.rates))
     if kappa > critical and rate * case.times[-1] < math.log(n):
         return not_applicable(claim, source, "too short for an instability to show")
     # With clusters expected there is no stationary uniform state to compare with: plain sampling.
-    calm = 1 - case.rates / decay if kappa < critical else np.ones(case.modes)
+    calm = -case.rates / decay if kappa < critical else np.ones(case.modes)
     many = np.array([multiplicity(int(k), case.dim) for k in degrees], float)
     most = np.sqrt(chi2.isf(1e-3 / case.modes, many) / many / (n * calm))
     late = (case.amplitudes[-len(case.times) // 4 :] / most).max(axis=1).mean()
@@ -134,18 +152,3 @@ def noise_threshold(case: Case) -> Verdict | None:
     ends, reason = (expected, observed), f"κ = {kappa:.4g}, κ_# = {critical:.4g}"
     same = expected == observed
     return decide(same, claim, source, *ends, "99.9 % of uniform samples", reason)
-
-
-def _linear_window(case: Case, claim: str) -> int | Verdict | None:
-    """Index of the last frame of the linear phase, or why there is none."""
-    if not case.attractive:
-        return None
-    if not case.starts_uniform:
-        return not_applicable(claim, SOURCE, "the start is not uniform")
-    small = case.amplitudes.max(axis=1) < EARLY
-    window = int(np.argmin(small)) - 1 if not small.all() else small.size - 1
-    # Time enough to grow by a third: before that the mean rate is all sampling noise.
-    if window < 2 or case.rates.max() * case.times[window] < 0.3:
-        few = "fewer than three frames in the linear phase: keep more frames"
-        return not_applicable(claim, SOURCE, few)
-    return window

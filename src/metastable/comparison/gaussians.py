@@ -7,38 +7,127 @@ import math
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from metastable.comparison.case import Case, about
 from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import SelfAttention
-from metastable.flows import Trajectory
+from metastable.flows import Fixed, Layers, Trajectory, flow
 from metastable.measures import Gaussian
 from metastable.theory import gaussian
 
-SPANS = 24  # intervals between frames that are integrated again
 LARGEST = 200  # of the dimension, for that: its equations are d² + d
 FAR = 1 - 1e-6  # share of the way to a blow-up up to which closed forms are compared
 SOURCE = "castin2025unified"
 DERIVED = f"{SOURCE}; closed form derived"
 
 
-def judge_gaussian(run: Trajectory) -> tuple[Verdict, ...]:
+@about(Gaussian)
+def judge_gaussian(case: Case) -> tuple[Verdict, ...]:
     """Equation of the moments, closed forms and blow-up of a run that starts as a Gaussian."""
+    run = case.run
     claims = {
-        "mean and covariance move by the stated field, largest relative error": _moments,
         "covariance (Σ_0⁻¹ − t(A+Aᵀ))⁻¹, largest relative error": _covariance,
         "mean in closed form, largest relative error": _mean,
         "time of the blow-up": _blow_up,
+        "rank of the limit": _rank,
     }
     head = run.field
     reason = ""
-    if not isinstance(head, SelfAttention) or head.causal or head.position or not head.normalized:
+    if not isinstance(head, SelfAttention) or head.position or not head.normalized:
         reason = "needs one softmax head alone"
-    elif str(run.statistics.get("stepper", "")).startswith("layers"):
+    elif case.discrete:
         reason = "a statement about continuous depth"
+    rows = (_equation(case),)
     if reason or not isinstance(head, SelfAttention):
-        return tuple(not_applicable(claim, SOURCE, reason) for claim in claims)
-    case = _Case(run, head)
-    return tuple(test(claim, case) for claim, test in claims.items())
+        return *rows, *(not_applicable(claim, SOURCE, reason) for claim in claims)
+    facts = _Case(run, head)
+    return *rows, *(test(claim, facts) for claim, test in claims.items())
+
+
+def _equation(case: Case) -> Verdict:
+    """Every interval from its first frame again: by the moments' own equation, written here for one
+    softmax head, by the solver for other fields; layers by their affine map."""
+    claim = "mean and covariance move by the stated field, worst error"
+    frames = [frame for frame in case.run.frames if isinstance(frame, Gaussian)]
+    times, stepper = case.times, case.run.stepper
+    if len(frames) < 2 or frames[0].dim > LARGEST:
+        why = f"needs two frames and a dimension of {LARGEST} at most"
+        return not_applicable(claim, SOURCE, why)
+    if case.discrete and not isinstance(stepper, Layers):
+        return not_applicable(claim, SOURCE, "the run does not say how its layers step")
+    head = case.field
+    plain = isinstance(head, SelfAttention) and head.normalized and not head.position
+    errors = []
+    for k in range(len(frames) - 1):
+        before, after, length = frames[k], frames[k + 1], float(times[k + 1] - times[k])
+        if plain and isinstance(head, SelfAttention):
+            form, value = _matrices(head, before.dim)
+            mean, cov = (np.asarray(part) for part in (before.mean, before.cov))
+            if isinstance(stepper, Layers):
+                count = round(length / stepper.step)
+                end = _layers(mean, cov, form, value, stepper, count)
+            else:
+                end = _moved(mean, cov, form, value, length)
+        else:
+            again = flow(before, head, length, stepper=stepper, frames=2)
+            done = again.outcome.name == "done"
+            end = (again.frames[-1].mean, again.frames[-1].cov) if done else None
+        if end is None:
+            continue  # a blow-up inside
+        for one, other in zip(end, (after.mean, after.cov), strict=True):
+            size = np.linalg.norm(other)
+            if size > 0:
+                errors.append((float(np.linalg.norm(one - other) / size), float(times[k + 1])))
+    if not errors:
+        return not_applicable(claim, SOURCE, "no interval could be integrated again")
+    worst, when = max(errors)
+    allowed = 1e-10 if case.discrete else 1e-6
+    if isinstance(stepper, Fixed):
+        return not_applicable(claim, SOURCE, "the error of equal steps is not known")
+    return judge(claim, SOURCE, 0.0, worst, absolute=allowed, reason=f"at t = {when:.4g}")
+
+
+def _matrices(head: SelfAttention, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """A = βKᵀQ and V."""
+    full = {name: np.eye(dim) if m is None else m for name, m in matrices_of(head, dim).items()}
+    return float(head.beta) * full["key"].T @ full["query"], full["value"]
+
+
+def _moved(
+    mean: np.ndarray, cov: np.ndarray, form: np.ndarray, value: np.ndarray, length: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """ṁ = V(I + ΣA)m, Σ̇ = VΣAΣ + transpose, integrated by SciPy."""
+    dim = len(mean)
+
+    def velocity(_: float, state: np.ndarray) -> np.ndarray:
+        mean, cov = state[:dim], state[dim:].reshape(dim, dim)
+        moved = value @ cov @ form @ cov
+        return np.concatenate([value @ (mean + cov @ (form @ mean)), (moved + moved.T).ravel()])
+
+    start = np.concatenate([mean, cov.ravel()])
+    solved = solve_ivp(velocity, (0, length), start, method="DOP853", rtol=1e-10, atol=1e-12)
+    end = solved.y[:, -1]
+    return (end[:dim], end[dim:].reshape(dim, dim)) if solved.success else None
+
+
+def _layers(
+    mean: np.ndarray,
+    cov: np.ndarray,
+    form: np.ndarray,
+    value: np.ndarray,
+    stepper: Layers,
+    count: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """x ← x + εV(m + ΣAx) on a Gaussian, layer by layer; without its ε² term if truncated."""
+    step, eye = stepper.step, np.eye(len(mean))
+    for _ in range(count):
+        moved = step * value @ cov @ form
+        whole = moved + eye if stepper.residual else moved
+        new = whole @ cov @ whole.T
+        if stepper.truncated:
+            new = cov + moved @ cov + (moved @ cov).T
+        mean, cov = whole @ mean + step * value @ mean, new
+    return mean, cov
 
 
 class _Case:
@@ -50,8 +139,7 @@ class _Case:
 
     def __init__(self, run: Trajectory, head: SelfAttention):
         self.run, dim = run, run.frames[0].dim
-        full = {name: np.eye(dim) if m is None else m for name, m in matrices_of(head, dim).items()}
-        self.form, self.value = float(head.beta) * full["key"].T @ full["query"], full["value"]
+        self.form, self.value = _matrices(head, dim)
         self.frames = [frame for frame in run.frames if isinstance(frame, Gaussian)]
         self.times = np.asarray(run.times, float)[: len(self.frames)]
         self.mean, self.cov = (np.asarray(part) for part in (run.frames[0].mean, run.frames[0].cov))
@@ -61,37 +149,6 @@ class _Case:
             # The run with V = vI is that with V = I and vA in the time vt; v may be negative.
             self.blow_up = gaussian.blow_up_time(self.cov, math.copysign(1.0, scale) * self.form)
             self.closed = scale * self.times[abs(scale) * self.times < FAR * self.blow_up]
-
-
-def _moments(claim: str, case: _Case) -> Verdict:
-    times, frames, form, value = case.times, case.frames, case.form, case.value
-    dim = frames[0].dim
-    if len(frames) < 2 or dim > LARGEST:
-        why = f"needs two frames and a dimension of {LARGEST} at most"
-        return not_applicable(claim, SOURCE, why)
-
-    def velocity(_: float, state: np.ndarray) -> np.ndarray:
-        mean, cov = state[:dim], state[dim:].reshape(dim, dim)
-        moved = value @ cov @ form @ cov
-        return np.concatenate([value @ (mean + cov @ (form @ mean)), (moved + moved.T).ravel()])
-
-    errors = []
-    for k in np.unique(np.linspace(0, len(frames) - 2, SPANS).astype(int)):
-        start, end = (np.concatenate([f.mean, f.cov.ravel()]) for f in frames[k : k + 2])
-        solved = solve_ivp(
-            velocity, times[k : k + 2], start, method="DOP853", rtol=1e-10, atol=1e-12
-        )
-        if not solved.success:
-            continue
-        gap = solved.y[:, -1] - end
-        errors += [
-            np.linalg.norm(gap[part]) / max(np.linalg.norm(end[part]), 1e-300)
-            for part in (slice(dim), slice(dim, None))
-            if np.linalg.norm(end[part]) > 0
-        ]
-    if not errors:
-        return not_applicable(claim, SOURCE, "no span between frames could be integrated again")
-    return judge(claim, SOURCE, 0.0, float(max(errors)), absolute=1e-6)
 
 
 def _covariance(claim: str, case: _Case) -> Verdict:
@@ -128,3 +185,22 @@ def _blow_up(claim: str, case: _Case) -> Verdict:
         later = f"it comes at t = {expected:.6g}, after the run"
         return not_applicable(claim, DERIVED, "there is none" if math.isinf(expected) else later)
     return judge(claim, DERIVED, expected, observed, relative=1e-6)
+
+
+def _rank(claim: str, case: _Case) -> Verdict:
+    """With V = vI, v(A+Aᵀ) ≤ 0: Σ(t) → limit of rank d − rank(A+Aᵀ), reached like 1/t."""
+    if not case.scale:
+        return not_applicable(claim, DERIVED, "needs V a nonzero multiple of the identity")
+    form = math.copysign(1.0, case.scale) * case.form
+    if np.linalg.eigvalsh(form + form.T).max() > 1e-12 * max(1.0, np.abs(form).max()):
+        return not_applicable(claim, DERIVED, "needs V(A+Aᵀ) ≤ 0: this covariance blows up")
+    # Along a decaying axis of rate r the variance is at most 1/(r t), whatever it was.
+    rates = -np.linalg.eigvalsh(form + form.T)
+    time = abs(case.scale) * case.times[-1]
+    decaying = rates[rates > 1e-9 * max(rates.max(initial=0.0), 1e-300)]
+    variances = np.linalg.eigvalsh(np.asarray(case.frames[-1].cov))
+    if not decaying.size or time * decaying.min() < 100 / max(variances.max(), 1e-300):
+        return not_applicable(claim, DERIVED, "the run is too short for its limit to show")
+    expected = len(rates) - decaying.size
+    limit = 2 / (time * decaying.min())
+    return judge(claim, DERIVED, expected, int(np.sum(variances > limit)), absolute=0.0)

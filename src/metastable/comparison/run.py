@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from metastable.core.result import Result
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.fields.build import build_field
 from metastable.flows import Trajectory
-from metastable.flows.build import build_start, run_experiment
+from metastable.flows.build import build_start, build_stepper, run_experiment
 from metastable.flows.spec import Experiment
 from metastable.observe.summary import summarize
 
@@ -54,7 +55,8 @@ def trajectory_of(result: Result) -> Trajectory:
     assert isinstance(result.spec, Experiment)
     run = Trajectory.from_dataset(result.data[TRAJECTORY])
     field = build_field(result.spec.field, run.frames[0].dim)
-    return Trajectory.from_dataset(result.data[TRAJECTORY], field)
+    stepper = build_stepper(result.spec.flow.stepper, run.frames[0], field)
+    return dataclasses.replace(run, field=field, stepper=stepper)
 
 
 def _sentence(facts: dict[str, Any], verdicts: Comparison | None) -> str:

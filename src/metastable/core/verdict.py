@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+LEVEL = 0.01  # of all sampled rows of a page together
 AGREE, DISAGREE, NOT_APPLICABLE = "agree", "disagree", "not applicable"
 
 
@@ -15,7 +17,8 @@ class Verdict:
     """One claim about a run.
 
     `tolerance` says what difference is allowed, in words; `reason` says why the verdict is what it
-    is when that is not plain from the numbers.
+    is when that is not plain from the numbers. A sampled row has the standard `error` of its
+    expectation and a probability `p` of a difference as large: `settle` gives its verdict.
     """
 
     claim: str
@@ -25,6 +28,8 @@ class Verdict:
     tolerance: str
     verdict: str
     reason: str = ""
+    error: float | None = None
+    p: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -88,6 +93,39 @@ def decide(
     """Agree when it holds; `words` say what was allowed."""
     verdict = AGREE if holds else DISAGREE
     return Verdict(claim, source, expected, observed, words, verdict, reason)
+
+
+def sampled(
+    claim: str,
+    source: str,
+    expected: float,
+    observed: Any,
+    p: float,
+    error: float | None = None,
+    reason: str = "",
+) -> Verdict:
+    """A row whose difference is a matter of chance: p is the probability of one as large."""
+    around = "" if error is None else f"± {error:.2g}, "
+    words = f"{around}p = {p:.2g}"
+    return Verdict(claim, source, expected, observed, words, AGREE, reason, error, float(p))
+
+
+def settle(rows: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts of sampled rows by Holm's method: on an honest page one disagrees in 1 % at most.
+
+    Source: Holm, Scandinavian Journal of Statistics 6 (1979). The smallest of m probabilities is
+    taken m times, the next m − 1 times, and so on; a row disagrees where that is below 0.01, and
+    all smaller ones were.
+    """
+    rows = list(rows)
+    order = sorted(
+        (k for k, row in enumerate(rows) if row.p is not None), key=lambda k: rows[k].p or 0
+    )
+    for rank, k in enumerate(order):
+        if not (rows[k].p or 0.0) * (len(order) - rank) < LEVEL:
+            break
+        rows[k] = dataclasses.replace(rows[k], verdict=DISAGREE)
+    return tuple(rows)
 
 
 def not_applicable(claim: str, source: str, reason: str) -> Verdict:

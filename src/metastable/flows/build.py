@@ -35,7 +35,7 @@ def build_start(experiment: Experiment) -> tuple[Any, Field]:
     how = experiment.flow
     _check_size(how.frames, getattr(experiment.measure, "tokens", 0), experiment.measure)
     if isinstance(how.stepper, spec.LayersSpec) and how.horizon != "end":
-        _stepper(how.stepper).depth(how.horizon)
+        build_stepper(how.stepper).depth(how.horizon)
     measure = build_measure(experiment.measure)
     field = build_field(experiment.field, measure.dim)
     if isinstance(measure, Density):
@@ -92,7 +92,7 @@ def _call(
     how = experiment.flow
     horizon = math.inf if how.horizon == "end" else how.horizon
     choices = dict(
-        stepper=_stepper(how.stepper, measure, field),
+        stepper=build_stepper(how.stepper, measure, field),
         sum=Dense() if how.sum == "dense" else None,
         frames=how.frames,
         seed=how.seed,
@@ -160,7 +160,7 @@ def _check_size(frames: int, tokens: int, measure: Any) -> None:
     )
 
 
-def _stepper(described: Any, measure: Any = None, field: Any = None) -> Any:
+def build_stepper(described: Any, measure: Any = None, field: Any = None) -> Any:
     """The stepper that a spec describes."""
     if described is None:
         return None
@@ -168,7 +168,7 @@ def _stepper(described: Any, measure: Any = None, field: Any = None) -> Any:
     if not isinstance(described, spec.Written):
         return STEPPERS.maker(described)(**words)
     if "stepper" in words:
-        words["stepper"] = _stepper(getattr(described, "stepper", None), measure, field)
+        words["stepper"] = build_stepper(getattr(described, "stepper", None), measure, field)
     if isinstance(described, spec.AdaptiveSpec):
         # The stages of a density with noise must not go back in time.
         slow = isinstance(measure, Density) and float(diffusion(field)) > 0

@@ -55,8 +55,10 @@ class Drive:
         checkpoint: str | Path | None,
         stopped: Callable[[], bool],
         watch: Callable[[float], None],
+        stepper: Stepper | None,
     ):
         self.solver, self.check, self.stopped, self.watch = solver, check, stopped, watch
+        self.stepper = stepper
         identity = None if checkpoint is None else solver.identity
         self.saved = None if checkpoint is None else Checkpoint(checkpoint, identity)
         self.seconds, self.started = 0.0, False
@@ -116,7 +118,7 @@ class Drive:
     def trajectory(self) -> Trajectory[Any]:
         """The run so far."""
         self._start()
-        run = self.solver.trajectory(self.seconds)
+        run = dataclasses.replace(self.solver.trajectory(self.seconds), stepper=self.stepper)
         if not self.check:
             return run
         assert self.sum is not None and run.field is not None
@@ -161,7 +163,7 @@ def drive(
         raise ValueError(f"checkpoint has no meaning in {what}, which keeps none; leave it out.")
     if check and (solver.sum is None or isinstance(stepper, Merging)):
         raise ValueError(f"check has no meaning in {what}; got {check!r}: omit it.")
-    return Drive(solver, check, checkpoint, stopped, watch)
+    return Drive(solver, check, checkpoint, stopped, watch, stepper)
 
 
 def flow(

@@ -38,6 +38,7 @@ class Trajectory(Generic[M]):
     - `statistics`: steps, evaluations, the sum used, norm drift, seconds.
     - `field`: what moved the measure; None when read back from a file.
     - `log_times` (T,), `mergers`: of runs that merge tokens, where times may pass 1e308.
+    - `stepper`: how time was stepped; None for the default, and when read back from a file.
     """
 
     times: np.ndarray
@@ -48,6 +49,7 @@ class Trajectory(Generic[M]):
     field: Field | None = None
     log_times: np.ndarray | None = None
     mergers: Mergers | None = None
+    stepper: Any = None
 
     @property
     def points(self) -> Any:

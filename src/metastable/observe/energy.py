@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
+from metastable.fields import Field
 from metastable.measures import Density, Gaussian, Points
 from metastable.observe.density import density_energy
 from metastable.observe.pairs import over_rows, padded
@@ -29,11 +30,16 @@ def energy(
     m = Σ w_j x_j: the limit of E_β − 1/(2β). Differentiable in tokens, weights, β and M; memory
     O(n) at any n, time O(n²d). Of a `Density` and a `Gaussian` the exact double integral, M = I.
 
+    A field in place of `beta` gives the energy that this field climbs (`observe.gradient`), and is
+    refused where none is known.
+
     >>> from metastable.measures import polygon
     >>> round(float(energy(polygon(2), beta=1.0)), 6)  # cosh(1)/2
     0.77154
     """
     checks.defined_for("energy", measure, Points, Density, Gaussian)
+    if isinstance(beta, Field):
+        return _of_field(measure, beta)
     checks.real("beta", beta)
     if matrix is not None:
         checks.square("matrix", matrix, measure.dim)
@@ -47,6 +53,21 @@ def energy(
         raise ValueError(f"matrix must be left out for {sort}.")
     exact: Any = density_energy if isinstance(measure, Density) else _gaussian_energy
     return jnp.asarray(exact(measure, float(beta), scaled))
+
+
+def _of_field(measure: Any, field: Field) -> Float[Array, ""]:
+    """The energy that a field climbs."""
+    from metastable.observe.gradient import climb_of
+
+    checks.defined_for("energy of a field", measure, Points)
+    climb = climb_of(field, measure.dim) if measure.on_sphere else None
+    if climb is None:
+        raise ValueError(
+            f"no energy is known that {field!r} climbs on these tokens; known are SA and USA with "
+            "V = ±I or V = QᵀK symmetric, potentials, Kuramoto, and doubly stochastic attention: "
+            "pass a number beta for that of plain attention."
+        )
+    return jnp.asarray(np.exp(climb.log_scale) * climb.energy(measure))
 
 
 def _gaussian_energy(measure: Gaussian, beta: float, scaled: bool) -> float:

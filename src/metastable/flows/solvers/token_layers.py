@@ -76,9 +76,7 @@ class TokenLayers(Solver):
         return Trajectory(times, frames, self.clock, Outcome.done(), {}, self.field)
 
     def _states(self) -> Array:
-        how = self.stepper
-        parts = self.measure, self.field, self.sum, how.step, self.depth, self.stride
-        return _apply(*parts, how.residual)
+        return _apply(self.measure, self.field, self.sum, self.stepper, self.depth, self.stride)
 
     def statistics(self) -> dict[str, Any]:
         done = round(self.kept[-1].time / self.stepper.step)
@@ -93,23 +91,31 @@ class TokenLayers(Solver):
 
 @eqx.filter_jit
 def _apply(
-    measure: Points, field: Field, sum: Sum, step: Any, depth: int, stride: int, residual: bool
+    measure: Points, field: Field, sum: Sum, how: Layers, depth: int, stride: int
 ) -> Float[Array, "frame n d"]:
     """The state before the first layer and after every `stride` layers, and after the last."""
+
+    @jax.checkpoint
+    def group(x, first):
+        # The last group of layers may be short.
+        x = apply_layers(measure.at(x), field, sum, how, first, stride, depth)
+        return x, x
+
+    _, states = jax.lax.scan(group, measure.points, jnp.arange(0, depth, stride))
+    return jnp.concatenate([measure.points[None], states])
+
+
+def apply_layers(
+    measure: Points, field: Field, sum: Sum, how: Layers, first: Any, count: int, depth: Any
+) -> Float[Array, "n d"]:
+    """The tokens after the layers first, …, first + count − 1; those from `depth` on do nothing."""
 
     def layer(x, k):
         tokens = measure.at(x)
         here = Places(x, tokens.positions, own=True)
         # A hair past kε, so that rounding cannot leave a layer on the wrong side of a switch.
-        moved = step * field.drift(tokens, here, (k + 1e-9) * step, sum)
-        moved = x + moved if residual else moved
-        # The last group of layers may be short; the layers past the depth do nothing.
+        moved = how.step * field.drift(tokens, here, (k + 1e-9) * how.step, sum)
+        moved = x + moved if how.residual else moved
         return jnp.where(k < depth, retract(moved) if measure.on_sphere else moved, x), None
 
-    @jax.checkpoint
-    def group(x, first):
-        x, _ = jax.lax.scan(layer, x, first + jnp.arange(stride))
-        return x, x
-
-    _, states = jax.lax.scan(group, measure.points, jnp.arange(0, depth, stride))
-    return jnp.concatenate([measure.points[None], states])
+    return jax.lax.scan(layer, measure.points, first + jnp.arange(count))[0]

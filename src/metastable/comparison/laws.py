@@ -1,0 +1,67 @@
+"""Laws of change, dq/dt = r, held against frames: no equation is solved."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from metastable.comparison.case import Case
+from metastable.comparison.equation import MARGIN, WIDE, weights_of
+from metastable.fields.schedule import jumps
+
+SHARP = 0.02  # of what is given over an interval: what the allowed error may be at most
+
+
+class Balance(NamedTuple):
+    """Gained over given on the interval that fits least, what is allowed there, and where."""
+
+    ratio: float
+    allowed: float
+    time: float
+    intervals: int
+
+    @property
+    def where(self) -> str:
+        return f"worst at t = {self.time:.4g}, of {self.intervals} sharp intervals"
+
+
+def balance(case: Case, values: np.ndarray, rates: np.ndarray) -> Balance | None:
+    """Changes of q between frames over the integral of its rate r; None where none is sharp.
+
+    The integral is that of a polynomial through the rates of the eight frames around, its error
+    the largest difference to those through fewer, there and in the intervals beside it; ten of
+    these are allowed, and the rounding of q.
+    """
+    times, switches = case.times, np.array(jumps(case.field), float)
+    rows = []  # interval, gained, given, error of what is given
+    for k in np.flatnonzero(np.isfinite(np.diff(times)) & (np.diff(times) > 0)):
+        low = switches[switches <= times[k]].max(initial=-math.inf)
+        high = switches[switches > times[k]].min(initial=math.inf)
+        usable = np.flatnonzero((times >= low) & (times < high))
+        near = usable[np.argsort(np.abs(times[usable] - times[k : k + 2].mean()), kind="stable")]
+        if near.size < WIDE or times[k + 1] >= high:
+            continue
+        chosen = [np.sort(near[:width]) for width in range(WIDE, WIDE - 4, -1)]
+        given = [
+            weights_of(times[nodes], times[k], times[k + 1]) @ rates[nodes] for nodes in chosen
+        ]
+        # One difference may vanish by chance: several, and those of the neighbours below.
+        unsure = max(abs(given[0] - other) for other in given[1:3])
+        unsure = max(unsure, abs(given[1] - given[3]))
+        rows.append((k, values[k + 1] - values[k], given[0], unsure))
+    if not rows:
+        return None
+    where, gained, given, unsure = (np.array(column) for column in zip(*rows, strict=True))
+    around = np.pad(unsure, 2, mode="edge")
+    unsure = np.max([around[j : j + len(unsure)] for j in range(5)], axis=0)
+    unsure = unsure + 1e-14 * np.maximum(np.abs(values[where]), np.abs(values[where + 1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allowed, ratio = MARGIN * unsure / np.abs(given), gained / given
+    sharp = np.flatnonzero(allowed < SHARP)
+    if not sharp.size:
+        return None
+    worst = sharp[np.argmax(np.abs(ratio[sharp] - 1) / allowed[sharp])]
+    time = float(times[where[worst] + 1])
+    return Balance(float(ratio[worst]), float(allowed[worst]), time, sharp.size)
