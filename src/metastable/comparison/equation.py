@@ -30,7 +30,7 @@ MARGIN = 10.0  # how many numerical errors are allowed
 SHARP, SHARE = 5e-4, 1e-3  # of a distance, and of the largest displacement: what must be seen
 # Of the difference of the polynomials: around a kink a step whose error is a thousand tolerances
 # may pass (seen in pure attention, where tokens change their leader).
-KINK, CAP = 0.05, 1e-4
+KINK, CAP = 0.5, 1e-4
 MOST = 5_000  # tokens up to which intervals are integrated again
 FEW = 1024  # tokens up to which sums are dense
 LONGEST = 50.0  # of an interval, in units of the clock, of a run that merges tokens
@@ -96,8 +96,9 @@ class _Stretch:
         longest = LONGEST if isinstance(run.stepper, Merging) else math.inf
         self.intervals = np.flatnonzero((self.steps > 0) & (self.steps <= longest))
         self.velocities: dict[int, np.ndarray] = {}
-        usual = float(run.statistics.get("steps", 0)) / max(len(self.intervals), 1)
-        most = 32 * 2 ** math.ceil(math.log2(max(1.0, usual / 2)))
+        # No interval of an honest run needs more steps than the whole of it.
+        taken = sum(float(run.statistics.get(name) or 0) for name in ("steps", "rejected"))
+        most = 2 ** math.ceil(math.log2(32 + taken))
         self.tight = Adaptive(TIGHT, TIGHT, max_steps=most)
         # A fast sum is compiled anew for each β, which costs more than it saves for few tokens.
         few = self.frames[0].count <= FEW
@@ -182,8 +183,8 @@ class _Stretch:
         """Intervals integrated again, each from its first frame.
 
         `kinks` is what a step may leave unseen where a token turns at once, `rough` the errors by
-        polynomials: they stand where the stated field cannot be followed in many times the steps
-        that the run took.
+        polynomials: they stand where the stated field cannot be followed over an interval in the
+        steps that the whole run took.
         """
         starts = np.stack([np.asarray(self.frames[k].points) for k in chosen])
         ends = np.stack([np.asarray(self.frames[k + 1].points) for k in chosen])
