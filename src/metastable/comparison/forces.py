@@ -54,12 +54,12 @@ def first_drift(case: Case) -> Verdict | None:
     expected = _mean_drift(case.field, np.asarray(case.start.points))
     if expected is None:
         return None
-    if not case.starts_uniform:
-        return not_applicable(claim, source, "the start is not uniform")
     drift, doubt = expected
     n, weights = case.effective_tokens, np.asarray(case.start.weights)
     if np.sqrt(weights @ np.sum(drift**2, axis=1)) < 1e-9:
-        return not_applicable(claim, source, "the uniform measure stays where it is")
+        return None  # the uniform measure stays where it is
+    if not case.starts_uniform:
+        return not_applicable(claim, source, "the start is not uniform")
     if n < max(32.0, 10 * doubt):
         return not_applicable(claim, source, f"needs {max(32.0, 10 * doubt):.3g} tokens at least")
     if len(case.times) < WIDE:
