@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison.linear import Growth, linear_growth
+from metastable.core.numerics import jnp
 from metastable.fields import Block, Field, SelfAttention
+from metastable.fields.attention import act
 from metastable.fields.noise import diffusion
 from metastable.flows import Layers, Trajectory
 from metastable.measures import Points
@@ -36,6 +38,11 @@ def about(measure: type) -> Callable[[Any], Any]:
         return claim
 
     return mark
+
+
+def applied(operator: Any, x: np.ndarray) -> np.ndarray:
+    """An operator of a field on each row; None is the identity."""
+    return np.asarray(act(operator, jnp.asarray(x)))
 
 
 class Case:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from metastable.comparison.case import Case, continuous
+from metastable.comparison.case import Case, applied, continuous
 from metastable.comparison.prediction import matrices_of
-from metastable.core.numerics import jax
+from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import (
     Block,
@@ -143,25 +143,25 @@ def _output(field: Field, c: np.ndarray) -> np.ndarray | None:
         before = None if field.after is None else _output(field.after, c)
         if before is None:
             return None
-        hidden = act(field.inner, before[None]) + field.bias
+        hidden = act(field.inner, jnp.asarray(before[None])) + field.bias
         return np.asarray(act(field.outer, field.activation(hidden)))[0]
     if isinstance(field, MultiHead):
         parts = [_output(head, c) for head in field.heads]
         if any(part is None for part in parts):
             return None
         pairs = zip(parts, field.outputs, strict=True)
-        total: Any = sum(np.asarray(act(w, part[None]))[0] for part, w in pairs if part is not None)
+        total: Any = sum(applied(w, part[None])[0] for part, w in pairs if part is not None)
         return total
     if not isinstance(field, AttentionHead) or getattr(field, "position", ()):
         return None
     if isinstance(field, L2Attention | SinkhornAttention):
-        return np.asarray(act(field.value, c[None]))[0]
+        return applied(field.value, c[None])[0]
     if not isinstance(field, SelfAttention):
         return None
-    mean = np.asarray(act(field.value, c[None]))[0]
+    mean = applied(field.value, c[None])[0]
     if field.normalized:
         return mean
-    left, right = (np.asarray(act(m, c[None]))[0] for m in (field.query, field.key))
+    left, right = (applied(m, c[None])[0] for m in (field.query, field.key))
     return float(np.exp(float(field.beta) * left @ right)) * mean
 
 
@@ -173,14 +173,16 @@ def _positional(case: Case, c: np.ndarray) -> np.ndarray | None:
     if np.ndim(value) or n > MANY:
         return None
     x = np.repeat((c / np.linalg.norm(c))[None], n, axis=0)
-    left, right = (np.asarray(act(m, x)) for m in (head.query, head.key))
+    left, right = (applied(m, x) for m in (head.query, head.key))
     times = np.asarray(case.start.positions)
     logits = np.log(np.asarray(case.start.weights))[None, :] + np.zeros((n, n))
     for scheme in head.position:
         if isinstance(scheme, Rope):
-            left, right = (np.asarray(scheme.rotate(m, times)) for m in (left, right))
+            left, right = (
+                np.asarray(scheme.rotate(jnp.asarray(m), jnp.asarray(times))) for m in (left, right)
+            )
         elif isinstance(scheme, Bias):
-            logits = logits + np.asarray(scheme(times, times))
+            logits = logits + np.asarray(scheme(jnp.asarray(times), jnp.asarray(times)))
     logits = logits + float(head.beta) * left @ right.T
     most = logits.max(axis=1, keepdims=True)
     kernel = np.exp(logits - most)
@@ -271,7 +273,9 @@ def leading_direction(case: Case) -> Verdict | None:
     if not case.alone or head is None or head.position:
         return None
     value = matrices_of(head, case.dim)["value"]
-    if value is None or np.ndim(head.value) == 0 or not np.allclose(value, value.T):
+    if value is None or head.value is None or head.value.ndim == 0:
+        return None
+    if not np.allclose(value, value.T):
         return None
     end = case.run.frames[-1]
     centre = np.asarray(end.weights) @ np.asarray(end.points)
@@ -313,10 +317,12 @@ def _attracts(field: Field) -> bool:
         return all(_attracts(part) for part in field.parts)
     if isinstance(field, MultiHead):
         outputs = [1.0 if w is None else w for w in field.outputs]
-        return all(map(_attracts, field.heads)) and all(np.ndim(w) == 0 and w > 0 for w in outputs)
+        return all(map(_attracts, field.heads)) and all(
+            np.ndim(w) == 0 and float(w) > 0 for w in outputs
+        )
     if isinstance(field, Kuramoto):
         return field.frequencies is None and float(field.coupling) > 0
     if not isinstance(field, AttentionHead):
         return False
     value = field.value
-    return value is None or (np.ndim(value) == 0 and float(value) > 0)
+    return value is None or (value.ndim == 0 and float(value) > 0)

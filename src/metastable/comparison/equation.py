@@ -292,8 +292,9 @@ def _carry(job: Job, x: Array, length: Array, number: Array) -> tuple[Array, Arr
     """The state from which a segment starts: a first step, or the number of random steps before."""
     if isinstance(job, Diffusive):
         return x, number * 10_000_019
-    fixed = isinstance(job, Deterministic) and isinstance(job.stepper, Fixed)
-    return x, jnp.asarray(job.stepper.step) if fixed else length
+    if isinstance(job, Deterministic) and isinstance(job.stepper, Fixed):
+        return x, jnp.asarray(job.stepper.step)
+    return x, length
 
 
 def reapplied(run: Trajectory, stepper: Layers) -> Residual:
@@ -303,7 +304,9 @@ def reapplied(run: Trajectory, stepper: Layers) -> Residual:
     count = int(np.diff(layers).max())
     points = np.stack([np.asarray(frame.points) for frame in run.frames])
     start, depth = run.frames[0], int(layers[-1])
-    again = _layers_again(start, run.field, stepper, points[:-1], layers[:-1], count, depth)
+    again = _layers_again(
+        start, run.field, stepper, jnp.asarray(points[:-1]), jnp.asarray(layers[:-1]), count, depth
+    )
     errors = np.linalg.norm(np.asarray(again) - points[1:], axis=2)
     size = np.maximum(1.0, np.abs(points[1:]).max(axis=(1, 2)))[:, None]
     allowed = MARGIN * count * ROUNDING * math.sqrt(start.points.size) * size
@@ -319,7 +322,7 @@ def _layers_again(
 ) -> Float[Array, "k n d"]:
     return jax.lax.map(
         lambda at: apply_layers(start.at(at[0]), field, Dense(), how, at[1], count, depth),
-        (jnp.asarray(points), jnp.asarray(first)),
+        (points, first),
     )
 
 

@@ -98,7 +98,7 @@ def decide(
 def sampled(
     claim: str,
     source: str,
-    expected: float,
+    expected: Any,
     observed: Any,
     p: float,
     error: float | None = None,
