@@ -70,7 +70,7 @@ def _sentence(facts: dict[str, Any], verdicts: Comparison | None) -> str:
         who = "A density ends"
     else:
         who = f"{facts['tokens']} tokens end{'s' if facts['tokens'] == 1 else ''}"
-    sentence = f"{who} {end} at t = {facts['reached']:g}"
+    sentence = f"{who} {end} at t = {facts['reached']:g} ({facts['clock']} clock)"
     if facts["outcome"] != "done":
         sentence += f" ({facts['outcome']})"
     if verdicts is None:

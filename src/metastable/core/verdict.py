@@ -83,7 +83,7 @@ def judge(
     allowed = absolute if relative is None else relative * abs(expected)
     finite = bool(np.isfinite(observed) and np.isfinite(expected))
     near = finite and abs(observed - expected) <= (allowed or 0.0)
-    words = f"{absolute:g}" if relative is None else f"{100 * relative:g} %"
+    words = f"{absolute:.3g}" if relative is None else f"{100 * relative:g} %"
     return decide(near, claim, source, float(expected), float(observed), words, reason)
 
 

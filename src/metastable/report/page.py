@@ -139,7 +139,8 @@ def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
         row = dataclasses.asdict(given) if isinstance(given, Verdict) else dict(given)
         notes = row.pop("reason", None), readable(row.pop("source", None) or "")
         claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
-        row["tolerance"] = row.get("tolerance") or None
+        row["tolerance"] = row.get("tolerance") or None  # error and p are part of its words
+        row.pop("error", None), row.pop("p", None)
         table.append({"verdict": row.pop("verdict"), "claim": claim} | row)
     counts = Counter(row["verdict"] for row in table)
     counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())

@@ -1,4 +1,4 @@
-"""Pages of flows: verdicts, what was asked, what theory predicts, figures, provenance."""
+"""Pages of flows: a picture, verdicts, what was asked and predicted, figures, provenance."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def write_run(result: Result) -> Path:
 
 def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> Path:
     """Write one page about several flows (title: their names), and the figures of each."""
-    sections = [_describe(result) for result in results]
+    sections, first = zip(*map(_describe, results), strict=True)
     many = len(results) > 1
     lead: list[page.Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
+    lead += [picture for picture in first if picture is not None]
     for result in results:
         if result.verdicts.rows:
             name = result.name if many else ""
@@ -35,8 +36,8 @@ def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> 
     return page.write_page(path, title, *sections, lead=lead)
 
 
-def _describe(result: Result) -> page.Section:
-    """The section about one flow; its figures are written too."""
+def _describe(result: Result) -> tuple[page.Section, page.Stored | None]:
+    """The section about one flow, and the picture to open with; all figures are written too."""
     run = trajectory_of(result)
     assert result.folder is not None
     blocks: list[page.Block] = [page.Facts(_facts(result.spec.model_dump(), result.manifest))]
@@ -46,11 +47,12 @@ def _describe(result: Result) -> page.Section:
         rows = [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
         caption = f"What theory predicts, times and rates in the {run.clock} clock"
         blocks += [page.rows_table(rows, caption)] if rows else []
-    blocks += page.save_figures(figures_of(run), result.folder / "figures").values()
+    figures = [*page.save_figures(figures_of(run), result.folder / "figures").values()]
+    blocks += figures[1:]
     history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
     texts = {"spec.toml": result.spec.to_toml(), "manifest.json": history}
     blocks += [page.listing(name, text) for name, text in texts.items()]
-    return page.Section(result.name, blocks)
+    return page.Section(result.name, blocks), figures[0] if figures else None
 
 
 def _facts(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
