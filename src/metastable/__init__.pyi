@@ -69,5 +69,6 @@ from metastable.observe import clusters as clusters
 from metastable.observe import effective_rank as effective_rank
 from metastable.observe import energy as energy
 from metastable.observe import similarity as similarity
+from metastable.observe.samples import ensemble as ensemble
 
 __version__: str

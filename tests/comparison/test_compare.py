@@ -144,7 +144,7 @@ def gaussian():
 
 def test_a_gaussian_run_agrees_and_is_cited(gaussian):
     comparison = ms.compare(gaussian)
-    assert comparison.count("agree") == 4 and comparison.agrees
+    assert comparison.count("agree") == 7 and comparison.agrees
     assert "castin2025unified" in ms.cite(gaussian)
     from metastable.report.figures import figures_of
 
@@ -152,10 +152,10 @@ def test_a_gaussian_run_agrees_and_is_cited(gaussian):
 
 
 def test_a_gaussian_run_with_a_wrong_label_disagrees(gaussian):
-    assert len(flipped(gaussian, field=ms.SelfAttention(0.505))) == 4
+    assert len(flipped(gaussian, field=ms.SelfAttention(0.505))) == 6
     assert len(flipped(gaussian, times=1.01 * gaussian.times)) >= 3
     turned = ms.SelfAttention(0.5, value=[[1.0, 0.1], [0.0, 1.0]])
-    assert len(flipped(gaussian, field=turned)) == 1
+    assert len(flipped(gaussian, field=turned)) >= 3
     other = ms.compare(dataclasses.replace(gaussian, field=ms.L2Attention(0.5)))
     assert other.count("disagree") == 1 and other.count("not applicable") == 4
 

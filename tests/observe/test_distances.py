@@ -1,6 +1,10 @@
+import itertools
+import sys
+
 import numpy as np
 import ot
 import pytest
+from scipy.optimize import linprog
 
 from metastable.measures import Points, gaussian_points, polygon, simplex, uniform, von_mises_fisher
 from metastable.observe import (
@@ -87,6 +91,75 @@ def test_entropic_defaults_and_small_regularisation_converge(sizes):
     assert sinkhorn(first, second) ** 2 - exact < 0.01 * np.log(90)
 
 
+def angles_between(x, y):
+    """Angles by arctan2 of ‖x−y‖ and ‖x+y‖, a formula of its own."""
+    apart, along = x[:, None] - y, x[:, None] + y
+    return 2 * np.arctan2(np.linalg.norm(apart, axis=2), np.linalg.norm(along, axis=2))
+
+
+def directions(rng, count, dim):
+    x = rng.normal(size=(count, dim))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("dim", [2, 3, 7])
+def test_equal_tokens_against_every_permutation(dim, order):
+    """Oracle: the cheapest of all n! pairings, on the sphere and in R^d."""
+    rng = np.random.default_rng(10 * dim + order)
+    for n in range(1, 7):
+        x, y = directions(rng, n, dim), directions(rng, n, dim)
+        for on_sphere in (True, False):
+            if not on_sphere:
+                x, y = 3 * rng.normal(size=(2, n, dim))
+            gaps = angles_between(x, y) if on_sphere else np.linalg.norm(x[:, None] - y, axis=2)
+            pairings = itertools.permutations(range(n))
+            least = min(np.mean(gaps[np.arange(n), list(p)] ** order) for p in pairings)
+            measures = (Points(z, on_sphere=on_sphere) for z in (x, y))
+            assert wasserstein(*measures, order) == pytest.approx(least ** (1 / order), rel=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("dim", [3, 5])
+def test_weighted_tokens_against_a_linear_program(dim, order):
+    """Oracle: the transport problem written out as a linear program and solved by HiGHS."""
+    rng = np.random.default_rng(dim + 10 * order)
+    for n, m in ((1, 4), (4, 1), (3, 5), (6, 6), (8, 5)):
+        x, y = directions(rng, n, dim), directions(rng, m, dim)
+        v, w = rng.uniform(0.1, 1, n), rng.uniform(0.1, 1, m)
+        v, w = v / v.sum(), w / w.sum()
+        rows = np.kron(np.eye(n), np.ones(m))
+        columns = np.kron(np.ones(n), np.eye(m))
+        for on_sphere in (True, False):
+            gaps = angles_between(x, y) if on_sphere else np.linalg.norm(x[:, None] - y, axis=2)
+            solved = linprog(
+                (gaps**order).ravel(),
+                A_eq=np.concatenate([rows, columns]),
+                b_eq=np.concatenate([v, w]),
+                method="highs",
+            )
+            found = wasserstein(
+                Points(x, v, on_sphere=on_sphere), Points(y, w, on_sphere=on_sphere), order
+            )
+            assert found == pytest.approx(solved.fun ** (1 / order), rel=1e-8)
+
+
+def test_masses_are_multiplicities_in_every_dimension():
+    x, y = uniform(5, 4, seed=1), uniform(10, 4, seed=2)
+    twice = Points(np.repeat(np.asarray(x.points), 2, axis=0))
+    # The left side goes by POT, the right by assignment.
+    assert wasserstein(x, y) == pytest.approx(wasserstein(twice, y), rel=1e-12)
+    assert wasserstein(x, twice) == pytest.approx(0, abs=1e-12)
+
+
+def test_without_pot_only_what_needs_it_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)  # as if it were not installed
+    assert wasserstein(uniform(3, 3), uniform(3, 3)) == 0.0
+    assert wasserstein(uniform(3, 3), Points([[1.0, 0.0, 0.0]])) > 0
+    with pytest.raises(ValueError, match=r"needs the package POT: install the extra \[transport\]"):
+        wasserstein(uniform(3, 3), uniform(4, 3))
+
+
 def test_odd_but_legal_measures():
     one, ghost = circle([0.3]), circle([0.3, 2.0], [1.0, 0.0])
     for distance in (
@@ -131,8 +204,8 @@ def test_sobolev_two_measures_and_other_dimensions():
 def test_messages():
     with pytest.raises(ValueError, match=r"other must live where measure does"):
         wasserstein(polygon(3), polygon(3, dim=3))
-    with pytest.raises(ValueError, match=r"Use sliced_wasserstein"):
-        wasserstein(uniform(3, 3), uniform(4, 3))
+    with pytest.raises(ValueError, match=r"the cost matrix needs .*: use sliced_wasserstein"):
+        wasserstein(many := uniform(10**6, 3), many)
     with pytest.raises(ValueError, match=r"order must be >= 1 for a distance; got 0.5"):
         wasserstein(polygon(3), polygon(4), 0.5)
     with pytest.raises(ValueError, match=r"Use measure.directions"):

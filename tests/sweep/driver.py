@@ -14,6 +14,7 @@ import numpy as np
 from metastable.core.outcome import Outcome
 from metastable.sweep import execute
 from metastable.sweep.cells import Computed, compute
+from metastable.sweep.observables import ERROR
 from metastable.sweep.spec import Sweep
 
 
@@ -21,10 +22,12 @@ def numbers(recipe, cell):
     frames = 1 if recipe.times is None else len(recipe.times)
     drawn = np.random.default_rng(cell.seed).normal(size=(len(recipe.names), frames))
     of_time = {one.name: one.per_time for one in recipe.observables}
-    return {
+    values = {
         name: row if of_time[name] else row[0]
         for name, row in zip(recipe.names, drawn, strict=True)
     }
+    errors = {name + ERROR: abs(row) for name, row in values.items()}
+    return values | errors if recipe.samples > 1 else values
 
 
 def pretend(recipe, cells):

@@ -12,6 +12,7 @@ from scipy.special import softmax
 from metastable.theory.limits import (
     attention_rank_bound,
     boolean_limit,
+    collapse_projection,
     limit_geometry,
     polytope_residual,
 )
@@ -147,3 +148,32 @@ def test_bad_matrices_are_named():
         limit_geometry(np.ones((2, 3)))
     with pytest.raises(ValueError, match="query and key"):
         limit_geometry(np.eye(2), np.eye(3), None)
+
+
+def test_tokens_collapse_onto_the_projection_at_zero_temperature():
+    """ẋ = P_x M x, M = VKᵀQ, integrated by SciPy: its limit is Px/‖Px‖."""
+    rng = np.random.default_rng(4)
+    V, Q, K = rng.normal(size=(3, 3, 3))
+    V = V + 3 * np.eye(3)
+    Q, K = Q + 2 * np.eye(3), K + 2 * np.eye(3)
+    M = V @ K.T @ Q
+    assert np.isreal(np.linalg.eigvals(M)).any()
+    P = collapse_projection(V, Q, K)
+    np.testing.assert_allclose(P @ P, P, atol=1e-10)
+    np.testing.assert_allclose(P @ M, M @ P, atol=1e-9)
+    start = rng.normal(size=3)
+
+    def velocity(_, x):
+        x = x / np.linalg.norm(x)
+        return M @ x - (x @ M @ x) * x
+
+    end = solve_ivp(velocity, (0, 60), start / np.linalg.norm(start), rtol=1e-10, atol=1e-12)
+    expected = P @ start
+    if np.linalg.matrix_rank(P, tol=1e-8) == 1:
+        last = end.y[:, -1] / np.linalg.norm(end.y[:, -1])
+        np.testing.assert_allclose(last, expected / np.linalg.norm(expected), atol=1e-8)
+
+
+def test_a_query_of_another_shape_needs_its_key():
+    with pytest.raises(ValueError, match="square without a key"):
+        collapse_projection(np.eye(3), query=np.ones((2, 3)))

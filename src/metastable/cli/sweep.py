@@ -64,7 +64,8 @@ def sweep(
         say(str(lost))
         raise typer.Exit(1) from None
     show(summary.to_dict(), as_json, lambda: _print_summary(summary))
-    leave(interrupted=summary.interrupted, failed=summary.failed > 0)
+    disagrees = summary.verdicts is not None and not summary.verdicts.agrees
+    leave(interrupted=summary.interrupted, failed=summary.failed > 0 or disagrees)
 
 
 def _print_summary(summary: Summary) -> None:
@@ -77,6 +78,8 @@ def _print_summary(summary: Summary) -> None:
     if summary.left:
         text += f", {summary.left} are left: run the same command again"
     print(f"{text}\n{summary.store}")
+    if summary.verdicts is not None and summary.verdicts.rows:
+        summary.verdicts.print()
 
 
 def _status(store: Path, as_json: bool) -> None:

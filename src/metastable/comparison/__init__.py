@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from metastable.comparison.citations import cite
 from metastable.comparison.claims import CLAIMS
 from metastable.comparison.prediction import Prediction, predict
 from metastable.core.verdict import Comparison, Verdict, not_applicable, settle
-from metastable.flows import Trajectory
+from metastable.flows import Hardmax, Trajectory
 from metastable.measures import Points
 
 Claim = Callable[[Case], Any]
@@ -31,14 +32,29 @@ def compare(run: Trajectory, claims: Iterable[Claim] = ()) -> Comparison:
     >>> ms.compare(run).agrees
     True
     """
-    case = Case(run)
+    case, early = Case(run), _before_mergers(run)
     rows: list[Verdict] = []
     for claim in (*CLAIMS, *claims):
         if isinstance(run.frames[0], getattr(claim, "measure", Points)):
             found = claim(case)
+            if found is None and early is not None:
+                found = claim(early)
             found = [found] if isinstance(found, Verdict) else list(found or ())
             if case.discrete and getattr(claim, "continuous", False):
                 about = "a statement about continuous depth"
                 found = [not_applicable(row.claim, row.source, about) for row in found]
             rows += found
     return Comparison(settle(rows), run.clock)
+
+
+def _before_mergers(run: Trajectory) -> Case | None:
+    """The frames of a run up to its first merger, for claims about one set of tokens."""
+    if run.mergers is None or not len(run.mergers) or run.field is None:
+        return None
+    count = run.frames[0].count
+    same = next(k for k, frame in enumerate(run.frames) if frame.count != count)
+    if same < 2 or isinstance(run.stepper, Hardmax):
+        return None
+    logs = None if run.log_times is None else run.log_times[:same]
+    cut = {"times": run.times[:same], "frames": run.frames[:same], "log_times": logs}
+    return Case(dataclasses.replace(run, mergers=None, **cut))

@@ -14,7 +14,7 @@ from metastable.core.numerics import jnp
 from metastable.fields import Block, Field, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.noise import diffusion
-from metastable.flows import Layers, Trajectory
+from metastable.flows import Hardmax, Layers, Trajectory
 from metastable.measures import Points
 from metastable.observe import amplitudes
 from metastable.observe.gradient import Climb, climb_of
@@ -79,7 +79,9 @@ class Case:
 
     @property
     def alone(self) -> bool:
-        """One attention head and nothing else, on the sphere."""
+        """One attention head of finite β and nothing else, on the sphere."""
+        if isinstance(self.run.stepper, Hardmax):
+            return False
         return self.head is not None and self.field is self.head and self.on_sphere
 
     @property

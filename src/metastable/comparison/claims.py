@@ -14,9 +14,12 @@ from metastable.comparison.motion import noise_drift as noise_drift
 from metastable.comparison.motion import energy_monotone as energy_monotone
 from metastable.comparison.motion import energy_identity as energy_identity
 from metastable.comparison.motion import energy_bounds as energy_bounds
+from metastable.comparison.motion import no_torque as no_torque
 from metastable.comparison.exit import growth as growth
 from metastable.comparison.exit import first_clusters as first_clusters
 from metastable.comparison.exit import noise_threshold as noise_threshold
+from metastable.comparison.exit import calm_amplitudes as calm_amplitudes
+from metastable.comparison.exit import cluster_width as cluster_width
 from metastable.comparison.ending import counts_fall as counts_fall
 from metastable.comparison.ending import plateau_energy as plateau_energy
 from metastable.comparison.ending import single_cluster as single_cluster
@@ -39,6 +42,13 @@ from metastable.comparison.forces import opinion_energy as opinion_energy
 from metastable.comparison.forces import coordinates_shrink as coordinates_shrink
 from metastable.comparison.forces import tokens_part as tokens_part
 from metastable.comparison.forces import first_token_alone as first_token_alone
+from metastable.comparison.budgets import energy_budget as energy_budget
+from metastable.comparison.budgets import centre_of_positions as centre_of_positions
+from metastable.comparison.budgets import spread_budget as spread_budget
+from metastable.comparison.budgets import three_hyperplanes as three_hyperplanes
+from metastable.comparison.budgets import diameter_falls as diameter_falls
+from metastable.comparison.budgets import merger_times as merger_times
+from metastable.comparison.budgets import hardmax_events as hardmax_events
 from metastable.comparison.densities import judge_density as judge_density
 from metastable.comparison.gaussians import judge_gaussian as judge_gaussian
 

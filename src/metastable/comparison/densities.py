@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison.case import Case, about
+from metastable.comparison.equation import WIDE
+from metastable.comparison.laws import balance
+from metastable.core.numerics import jnp
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
 from metastable.flows import Adaptive, Fixed, Resolution, Trajectory, flow
@@ -17,6 +20,8 @@ from metastable.measures import Density
 from metastable.observe.density import density_power, free_energy
 from metastable.observe.summary import attention_of, energy_series
 from metastable.theory import spectrum
+from metastable.theory.grenier import expand
+from metastable.theory.interaction import attention_interaction
 
 TOLERANCE = 2e-10  # of a step and of the harmonics left out, relative
 SMALL = 0.02  # contrast up to which linear theory holds to a few percent
@@ -24,11 +29,79 @@ SMALL = 0.02  # contrast up to which linear theory holds to a few percent
 
 @about(Density)
 def judge_density(case: Case) -> tuple[Verdict, ...]:
-    """Equation, mass, energy, free energy and linear growth of a run that starts as a density."""
+    """Equation, budgets, energies, linear growth and second order of a run of a density."""
     run = case.run
     densities = [frame for frame in run.frames if isinstance(frame, Density)]
-    rows = _equation(case, densities), _mass(densities), _energy(run)
-    return *rows, _free_energy(run, densities), _growth(run, densities)
+    rows = _equation(case, densities), _mass(densities), _energy(run), *_budgets(case, densities)
+    laws = _free_energy(run, densities), _growth(run, densities), _second_order(case, densities)
+    return *rows, *laws
+
+
+def _budgets(case: Case, densities: list[Density]) -> list[Verdict]:
+    """Entropy ∫f log f and contrast ∫(f−1)², gained between frames over ∫ of their rates.
+
+    dH/dt = ∫ log f ∂_tf and dC/dt = 2∫(f−1)∂_tf, ∂_tf by the stated field: noise turns both down,
+    attraction up.
+    """
+    source = "chain rule on the mean-field equation"
+    names = "entropy", "contrast ∫(f−1)²"
+    claims = [f"{name} gained over what the field gives" for name in names]
+    if len(densities) < len(case.times) or len(densities) < WIDE:
+        return [not_applicable(c, source, f"needs {WIDE} frames of a density") for c in claims]
+    columns: list[list[float]] = [[], [], [], []]
+    for frame in densities:
+        fine = frame.resized(max(2 * frame.degree, 32))
+        basis, c = fine.basis, jnp.asarray(fine.coefficients)
+        change = mean_field(case.field, basis).derivative(c)
+        h, moved = (np.asarray(basis.values(part)) for part in (c.at[0].set(0.0), change))
+        if h.min() <= -1:
+            return [not_applicable(c, source, "the density is not positive") for c in claims]
+        rows = (1 + h) * np.log1p(h) - h, np.log1p(h) * moved, h**2, 2 * h * moved
+        for column, values in zip(columns, rows, strict=True):
+            column.append(float(basis.mean(jnp.asarray(values))))
+    found = [
+        balance(case, np.array(values), np.array(rates), error=10 * TOLERANCE)
+        for values, rates in (columns[:2], columns[2:])
+    ]
+    return [
+        not_applicable(claim, source, "nothing changes, or frames are too far apart to tell")
+        if one is None
+        else judge(claim, source, 1.0, one.ratio, absolute=one.allowed, reason=one.where)
+        for claim, one in zip(claims, found, strict=True)
+    ]
+
+
+def _second_order(case: Case, densities: list[Density]) -> Verdict:
+    """A start 1 + δ cos ℓθ makes its own second harmonic: δ²u_2(e^{2λt} − e^{λ_{2ℓ}t}).
+
+    Order two of Grenier's expansion, less its part at the start; the next order is (δe^{λt})²
+    of it, and ten times that is allowed.
+    """
+    claim, source = "second harmonic made by the first, relative error", "grenier2000nonlinear"
+    head, start = attention_of(case.field), densities[0]
+    plain = head is not None and head.isotropic and head.query is None and head.key is None
+    if head is None or not plain or head.value is not None or start.dim != 2 or head.beta == 0:
+        return not_applicable(claim, source, "needs one plain attention head on the circle")
+    size = np.abs(np.asarray(start.coefficients))
+    mode = int(np.argmax(size[1:])) + 1
+    if size[mode] == 0 or np.delete(size[1:], mode - 1).max(initial=0.0) > 1e-12 * size[mode]:
+        return not_applicable(claim, source, "the start is not one harmonic")
+    interaction = attention_interaction(float(head.beta), 2, normalized=head.normalized)
+    kappa = 1 / case.rate if case.noisy else math.inf
+    way = expand(interaction, order=2, mode=mode, kappa=kappa, pattern=start.coefficients[mode])
+    second = float(interaction.growth_rates(2 * mode, kappa)[2 * mode])
+    errors = []
+    for frame, t in zip(densities[1:], case.times[1:], strict=False):
+        grown = size[mode] * math.exp(min(way.rate * t, 50.0))
+        expected = way.orders[2][2 * mode] * (math.exp(2 * way.rate * t) - math.exp(second * t))
+        if grown < 0.1 and abs(expected) > 1e-12:
+            seen = np.asarray(frame.resized(max(frame.degree, 2 * mode)).coefficients)[2 * mode]
+            allowed = 10 * (grown**2 + TOLERANCE * len(case.times) * size[mode] / abs(expected))
+            errors.append((abs(seen / expected - 1), allowed))
+    if not errors:
+        return not_applicable(claim, source, "no stretch of small contrast around uniform")
+    worst, allowed = max(errors, key=lambda pair: pair[0] / pair[1])
+    return judge(claim, source, 0.0, float(worst), absolute=float(allowed))
 
 
 def _equation(case: Case, densities: list[Density]) -> Verdict:

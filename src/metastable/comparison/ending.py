@@ -41,10 +41,11 @@ def counts_fall(case: Case) -> Verdict | None:
     claim, source = "the number of tight clusters never grows", "geshkovski2024dynamic"
     if not case.attractive:
         return None
+    few = max(4, case.tokens // 4)  # many single tokens are no clusters
     tight = [
         groups.count
         for groups in (clusters(frame, case.beta) for frame in case.run.frames)
-        if groups.radii.max() < 0.1 / math.sqrt(max(case.beta, 1.0))
+        if groups.count <= few and groups.radii.max() < 0.1 / math.sqrt(max(case.beta, 1.0))
     ]
     if len(tight) < 2:
         return not_applicable(claim, source, "no two frames with all tokens in tight clusters")

@@ -9,7 +9,11 @@ from scipy.stats import chi2
 from scipy.stats import t as student
 
 from metastable.comparison.case import Case, continuous
+from metastable.comparison.consensus import rate_at, sharpness
+from metastable.comparison.forces import mean_force
 from metastable.core.verdict import Verdict, decide, not_applicable, sampled
+from metastable.fields import Noise
+from metastable.flows import Layers
 from metastable.geometry.harmonics import multiplicity
 from metastable.observe import kernel_modes, power
 from metastable.observe.modes import signed_power
@@ -22,7 +26,6 @@ SAMPLES = 1000  # random starts behind the law of first clusters
 SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
 
 
-@continuous
 def growth(case: Case) -> Verdict | None:
     """How the harmonics of the start grew, against the rates of linear theory, as one factor.
 
@@ -31,7 +34,8 @@ def growth(case: Case) -> Verdict | None:
     along a(0) shows in the growth, and the N_ℓ − 1 others say how large it is. A factor θ on all
     rates is estimated by weighted least squares; its error has a Student law with as many degrees
     of freedom (Welch–Satterthwaite). What is left of nonlinearity is of the order of the power in
-    all degrees, and allowed for: measured over 240 starts, 0.3 to 0.9 of it. Derived.
+    all degrees, and allowed for: measured over 240 starts, 0.3 to 0.9 of it. A residual layer of
+    step ε multiplies a degree by 1 + ελ/(1 + εa), a = ⟨x,F⟩ in the uniform measure. Derived.
     """
     claim, source = "growth rates around uniform, as a factor of the predicted", SOURCE
     if case.growth is None or not case.same_tokens:
@@ -45,7 +49,10 @@ def growth(case: Case) -> Verdict | None:
     if k is None:
         return not_applicable(claim, source, "no frame in the linear phase: keep more frames")
     degrees, t = np.arange(1, case.modes + 1)[strong], case.times[k]
-    rates, powers = case.rates[strong], _powers(case, k)
+    rates = case.rates[strong]
+    if case.discrete and (rates := _in_layers(case, rates)) is None:
+        return not_applicable(claim, source, "a statement about continuous depth")
+    powers = _powers(case, k)
     total = float(max(powers[0][1:].sum(), powers[1][1:].sum()))
     if total > LARGEST:
         few = f"too few tokens: the harmonics hold {total:.2g} of the power of one point"
@@ -58,6 +65,8 @@ def growth(case: Case) -> Verdict | None:
     grown = np.exp(np.minimum(rates * t, 50.0))
     leverage = t * rates * grown
     weight = before * leverage**2
+    if weight.sum() < 1e-200:
+        return not_applicable(claim, source, "all degrees have decayed by the first frame")
     factor = 1 + float(np.sum(before * leverage * (slope - grown)) / weight.sum())
     parts = before * leverage**2 * noise / weight.sum() ** 2
     error = math.sqrt(float(parts.sum()))
@@ -67,6 +76,16 @@ def growth(case: Case) -> Verdict | None:
     p = 2 * float(student.sf(max(abs(factor - 1) - total, 0.0) / error, freedom))
     reason = f"degrees {degrees[0]} to {degrees[-1]}, up to t = {t:.3g}; {total:.2g} nonlinear"
     return sampled(claim, source, 1.0, factor, p, error + total, reason)
+
+
+def _in_layers(case: Case, rates: np.ndarray) -> np.ndarray | None:
+    """Rates per unit of depth of residual layers; None where layers are of another kind."""
+    stepper = case.run.stepper
+    found = mean_force(case.field, np.eye(case.dim)[:1], np.zeros(1))
+    if found is None or not isinstance(stepper, Layers) or not stepper.residual:
+        return None
+    factors = 1 + stepper.step * rates / (1 + stepper.step * float(found[0][0, 0]))
+    return np.log(factors) / stepper.step if (factors > 0).all() else None
 
 
 def _last_linear(case: Case) -> int | None:
@@ -114,6 +133,88 @@ def first_clusters(case: Case) -> Verdict | None:
     return sampled(claim, source, shown, observed, min(1.0, 2 * min(below, above)))
 
 
+def calm_amplitudes(case: Case) -> Verdict | None:
+    """Below κ_# the harmonics of n tokens are Ornstein–Uhlenbeck processes of known variance.
+
+    n|a_ℓ|² has the mean S − (S − 1)e^{2λt} from a uniform start, S = 1/(1 − κ/κ_ℓ), L/κ the decay
+    by noise and −λ the whole one. The slowest degree, at times 2/|λ| apart, in which
+    squares have forgotten each other (e^{−4}): χ² of as many squares as it has harmonics. Linear
+    in the amplitudes: what is left is of the order S/n, and allowed for. Derived.
+    """
+    claim = "power of the slowest harmonic under noise, over the predicted"
+    source = "linear stability with noise, derived"
+    if case.growth is None or not case.noisy or not case.same_tokens:
+        return None
+    if not case.starts_uniform or np.max(case.rates) >= 0:
+        return None
+    degrees = np.arange(1, case.modes + 1)
+    decay = degrees * (degrees + case.dim - 2) * case.rate
+    large = decay / -case.rates
+    which = int(np.argmin(-case.rates))
+    rate, most, n = -float(case.rates[which]), float(large[which]), case.effective_tokens
+    if most / n > 0.05:
+        return not_applicable(claim, source, f"{n:.4g} tokens are too few so close to κ_#")
+    chosen = _apart(case.times, 2 / rate)
+    if len(chosen) < 2:
+        return not_applicable(claim, source, f"needs a run longer than {4 / rate:.3g}")
+    expected = most - (most - 1) * np.exp(-2 * rate * case.times[chosen])
+    many = multiplicity(which + 1, case.dim)
+    squares = n * case.amplitudes[chosen, which] ** 2 / expected
+    return _squares(claim, source, float(np.mean(squares)), many * len(chosen), 5 * most / n)
+
+
+def cluster_width(case: Case) -> Verdict | None:
+    """One cluster under noise: δ̇ = −rδ + √(2/κ)Ḃ about the mean, r its rate of contraction.
+
+    Σ w_i|x_i − m|² has the mean (d−1)(1 − Σw²)/(κr): χ² of as many squares, at times 2/r apart.
+    Its width s must be small: β s² and s² d are what linear theory leaves out, and allowed for.
+    """
+    claim, source = "width of the cluster under noise, over the predicted", "Ornstein–Uhlenbeck"
+    if not case.noisy or not case.on_sphere or not case.same_tokens or case.tokens < 3:
+        return None
+    movers = [p for p in getattr(case.field, "parts", ()) if not isinstance(p, Noise)]
+    weights = np.asarray(case.start.weights)
+    means = np.einsum("n,tnd->td", weights, case.points)
+    if len(movers) != 1 or np.linalg.norm(means[-1]) < 0.5:
+        return None
+    rate = rate_at(movers[0], means[-1] / np.linalg.norm(means[-1]), float(case.times[-1]), 1.0)
+    if rate is None or rate <= 0:
+        return None
+    expected = (case.dim - 1) * (1 - float(np.sum(weights**2))) * case.rate / rate
+    doubt = expected * (sharpness(case.field) + case.dim)
+    # Far outside what noise does to a cluster, so that it cuts nothing; and near on the sphere.
+    widest = 7 * math.sqrt(expected) * (1 + math.sqrt(2 / (case.dim - 1)))
+    if doubt > 0.1 or widest > 1.2:
+        return not_applicable(claim, source, "noise too strong for a narrow cluster")
+    off = np.linalg.norm(case.points - means[:, None], axis=2)
+    inside = off.max(axis=1) < widest
+    first = len(inside) - int(np.argmin(inside[::-1])) if not inside.all() else 0
+    late = np.flatnonzero(case.times > case.times[min(first, len(inside) - 1)] + 4 / rate)
+    chosen = late[_apart(case.times[late], 2 / rate)] if late.size else late
+    if len(chosen) < 2:
+        return not_applicable(claim, source, "no stretch of one cluster long enough")
+    seen = float(np.mean(np.einsum("n,tn->t", weights, off[chosen] ** 2))) / expected
+    freedom = len(chosen) * (case.effective_tokens - 1) * (case.dim - 1)
+    return _squares(claim, source, seen, freedom, 3 * doubt)
+
+
+def _apart(times: np.ndarray, gap: float) -> np.ndarray:
+    """Frames at least `gap` apart, the last first to be chosen and the first left out."""
+    chosen, last = [], math.inf
+    for k in range(len(times) - 1, 0, -1):
+        if last - times[k] >= gap:
+            chosen.append(k)
+            last = times[k]
+    return np.array(chosen[::-1], int)
+
+
+def _squares(claim: str, source: str, seen: float, freedom: float, doubt: float) -> Verdict:
+    """A mean of squares over its expectation against χ², an unknown bias `doubt` allowed for."""
+    low, high = seen * (1 + doubt), seen / (1 + doubt)
+    p = 2 * min(chi2.cdf(freedom * low, freedom), chi2.sf(freedom * high, freedom))
+    return sampled(claim, source, 1.0, seen, min(1.0, float(p)), math.sqrt(2 / freedom) + doubt)
+
+
 def noise_threshold(case: Case) -> Verdict | None:
     """Below κ_# uniform tokens stay uniform; above it they leave.
 
@@ -146,6 +247,8 @@ def noise_threshold(case: Case) -> Verdict | None:
     calm = -case.rates / decay if kappa < critical else np.ones(case.modes)
     many = np.array([multiplicity(int(k), case.dim) for k in degrees], float)
     most = np.sqrt(chi2.isf(1e-3 / case.modes, many) / many / (n * calm))
+    if most.min() > 0.5:
+        return not_applicable(claim, source, f"{n:.4g} tokens are too few to tell clusters")
     late = (case.amplitudes[-len(case.times) // 4 :] / most).max(axis=1).mean()
     expected = "clusters" if kappa > critical else "uniform"
     observed = "clusters" if late > 1 else "uniform"

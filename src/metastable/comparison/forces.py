@@ -19,6 +19,7 @@ from metastable.fields import (
     Block,
     FeedForward,
     Field,
+    Gain,
     Krause,
     Kuramoto,
     L2Attention,
@@ -29,7 +30,7 @@ from metastable.fields import (
 )
 from metastable.fields.attention import act
 from metastable.fields.sums import Dense
-from metastable.measures import uniform
+from metastable.measures import Points, uniform
 from metastable.observe import hull, hull_contains
 
 DRAWS = 40  # uniform starts behind the sampling error of the first drift
@@ -43,8 +44,9 @@ def first_drift(case: Case) -> Verdict | None:
 
     ∫e^{⟨b,y⟩}y dσ = c_0(‖b‖)A_d(‖b‖) b/‖b‖ with A_d = I_{d/2}/I_{d/2−1}, b = βKᵀQx (the mean of
     von Mises and Fisher), so that SA moves x by P_xV A_d(‖b‖) b/‖b‖ whatever the matrices. Derived.
-    Tested as one factor on all tokens; its error is that of forty other uniform starts, and the
-    ratio of means in SA is off by the relative variance of Z over n, which is allowed for.
+    Each token sees itself too, with its own weight among the others. Tested as one factor on all
+    tokens; its error is that of forty other uniform starts, and the ratio of means in SA is off by
+    the relative variance of Z over n, which is allowed for.
     """
     claim, source = (
         "first drift among uniform tokens, as a factor",
@@ -52,7 +54,7 @@ def first_drift(case: Case) -> Verdict | None:
     )
     if not case.on_sphere or case.noisy or not case.same_tokens or case.tokens > MANY:
         return None
-    expected = _mean_drift(case.field, np.asarray(case.start.points))
+    expected = _mean_drift(case.field, case.start)
     if expected is None:
         return None
     drift, doubt = expected
@@ -72,7 +74,7 @@ def first_drift(case: Case) -> Verdict | None:
     others = []
     for number in range(DRAWS):
         start = uniform(count, case.dim, seed=SEED + number)
-        u = _mean_drift(case.field, np.asarray(start.points))
+        u = _mean_drift(case.field, start)
         assert u is not None
         v = np.asarray(case.field.velocity(start, t=0.0, sum=Dense()))
         others.append(factor(v, u[0], np.asarray(start.weights)))
@@ -96,31 +98,39 @@ def _first_velocity(case: Case, width: int) -> np.ndarray:
     return v - np.sum(x * v, axis=1, keepdims=True) * x
 
 
-def _mean_drift(field: Field, x: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """P_xF at x in the uniform measure, and the relative variance of Z; None where unknown."""
-    found = _mean_force(field, x)
+def _mean_drift(field: Field, start: Points) -> tuple[np.ndarray, float] | None:
+    """P_xF at tokens among uniform ones, and the relative variance of Z; None where unknown."""
+    x, own = np.asarray(start.points), np.asarray(start.weights)
+    found = mean_force(field, x, own)
     if found is None:
         return None
     force, doubt = found
     return force - np.sum(x * force, axis=1, keepdims=True) * x, doubt
 
 
-def _mean_force(field: Field, x: np.ndarray) -> tuple[np.ndarray, float] | None:
+def mean_force(field: Field, x: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, float] | None:
     if isinstance(field, Superposition | MultiHead):
         parts: Any = field.parts if isinstance(field, Superposition) else field.heads
         outputs = [None] * len(parts) if isinstance(field, Superposition) else field.outputs
-        found = [_mean_force(part, x) for part in parts]
+        found = [mean_force(part, x, own) for part in parts]
         if any(one is None for one in found):
             return None
         pairs = [(one, w) for one, w in zip(found, outputs, strict=True) if one is not None]
         total: Any = sum(applied(w, one[0]) for one, w in pairs)
         return total, max(one[1] for one, _ in pairs)
     if isinstance(field, FeedForward):
-        before = (x, 0.0) if field.after is None else _mean_force(field.after, x)
+        before = (x, 0.0) if field.after is None else mean_force(field.after, x, own)
         if before is None:
             return None
         hidden = act(field.inner, jnp.asarray(before[0])) + field.bias
         return np.asarray(act(field.outer, field.activation(hidden))), before[1]
+    if isinstance(field, Gain):
+        gain, inner = np.diag(np.asarray(field.gain)), field.field
+        if not isinstance(inner, SelfAttention) or not inner.isotropic:
+            return None
+        query, key = (1.0 if m is None else float(m) for m in (inner.query, inner.key))
+        seen = {"query": query * gain, "key": key * gain, "value": inner.value}
+        return mean_force(SelfAttention(inner.beta, normalized=inner.normalized, **seen), x, own)
     if isinstance(field, L2Attention) and not field.causal and field.key is None:
         head: Any = SelfAttention(field.beta, field.query, None, field.value)
     elif isinstance(field, SelfAttention) and not field.position:
@@ -135,8 +145,10 @@ def _mean_force(field: Field, x: np.ndarray) -> tuple[np.ndarray, float] | None:
     size, dim = np.linalg.norm(bend, axis=1), x.shape[1]
     ratio, log_mean, spread = _von_mises(size, dim)
     mean = np.where(size[:, None] > 0, ratio[:, None] * bend / np.maximum(size, 1e-300)[:, None], 0)
-    if not head.normalized:
-        mean = mean * np.exp(log_mean)[:, None]
+    # Mass of the others and of the token itself, both over that of the uniform measure.
+    others, self = 1 - own, own * np.exp(np.minimum(np.sum(bend * x, axis=1) - log_mean, 700.0))
+    total = (others + self) if head.normalized else np.exp(-log_mean)
+    mean = (others[:, None] * mean + self[:, None] * x) / total[:, None]
     return applied(head.value, mean), float(spread.max())
 
 

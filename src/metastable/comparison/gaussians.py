@@ -8,6 +8,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from metastable.comparison.case import Case, about
+from metastable.comparison.laws import balance
 from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import SelfAttention
@@ -41,7 +42,51 @@ def judge_gaussian(case: Case) -> tuple[Verdict, ...]:
     if reason or not isinstance(head, SelfAttention):
         return *rows, *(not_applicable(claim, SOURCE, reason) for claim in claims)
     facts = _Case(run, head)
-    return *rows, *(test(claim, facts) for claim, test in claims.items())
+    closed = (test(claim, facts) for claim, test in claims.items())
+    return *rows, *_budgets(case, facts), *closed
+
+
+def _budgets(case: Case, facts: _Case) -> list[Verdict]:
+    """Volume, precision, mean and its distance in units of the spread, for any Q, K and V.
+
+    d/dt log det Σ = 2 tr(VΣA), d/dt tr Σ⁻¹ = −2 tr(Σ⁻¹VΣA), d/dt‖m‖² = 2mᵀV(I + ΣA)m, and
+    d/dt mᵀΣ⁻¹m = 2mᵀΣ⁻¹Vm, from which A has gone. Derived from the moments' equation.
+    """
+    columns: list[list[float]] = [[] for _ in range(8)]
+    names = "log-volume", "trace of Σ⁻¹", "‖m‖²", "mᵀΣ⁻¹m"
+    claims = [f"{name} gained over what the field gives" for name in names]
+    value, form = facts.value, facts.form
+    for frame in facts.frames:
+        m, cov = np.asarray(frame.mean), np.asarray(frame.cov)
+        if np.linalg.cond(cov) > 1e8:
+            return [not_applicable(c, DERIVED, "the covariance is degenerate") for c in claims]
+        inverse = np.linalg.inv(cov)
+        pulled = value @ cov @ form
+        row = (
+            np.linalg.slogdet(cov)[1],
+            2 * np.trace(pulled),
+            np.trace(inverse),
+            -2 * np.trace(inverse @ pulled),
+            m @ m,
+            2 * m @ (value @ m + pulled @ m),
+            m @ inverse @ m,
+            2 * m @ inverse @ value @ m,
+        )
+        for column, entry in zip(columns, row, strict=True):
+            column.append(float(entry))
+    rows, times = [], len(facts.frames)
+    for k, claim in enumerate(claims):
+        found = None
+        if times == len(case.times):
+            gained, given = np.array(columns[2 * k]), np.array(columns[2 * k + 1])
+            found = balance(case, gained, given, error=1e-8)  # that of the stepper, with room
+        if found is None:
+            why = "it stays, or frames are too far apart to tell"
+            rows.append(not_applicable(claim, DERIVED, why))
+        else:
+            how = {"absolute": found.allowed, "reason": found.where}
+            rows.append(judge(claim, DERIVED, 1.0, found.ratio, **how))
+    return rows
 
 
 def _equation(case: Case) -> Verdict:

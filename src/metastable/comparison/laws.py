@@ -10,7 +10,9 @@ import numpy as np
 from metastable.comparison.case import Case
 from metastable.comparison.equation import MARGIN, WIDE, weights_of
 from metastable.fields.schedule import jumps
+from metastable.measures import Points
 
+LEAST = 1e-9  # relative error of a stepper over an interval
 SHARP = 0.02  # of what is given over an interval: what the allowed error may be at most
 
 
@@ -27,12 +29,15 @@ class Balance(NamedTuple):
         return f"worst at t = {self.time:.4g}, of {self.intervals} sharp intervals"
 
 
-def balance(case: Case, values: np.ndarray, rates: np.ndarray) -> Balance | None:
+def balance(
+    case: Case, values: np.ndarray, rates: np.ndarray, error: float = 1e-12
+) -> Balance | None:
     """Changes of q between frames over the integral of its rate r; None where none is sharp.
 
     The integral is that of a polynomial through the rates of the eight frames around, its error
     the largest difference to those through fewer, there and in the intervals beside it; ten of
-    these are allowed, and the rounding of q.
+    these are allowed, and the relative `error` of q. Only
+    intervals count over which the same polynomials follow every token.
     """
     times, switches = case.times, np.array(jumps(case.field), float)
     rows = []  # interval, gained, given, error of what is given
@@ -44,9 +49,10 @@ def balance(case: Case, values: np.ndarray, rates: np.ndarray) -> Balance | None
         if near.size < WIDE or times[k + 1] >= high:
             continue
         chosen = [np.sort(near[:width]) for width in range(WIDE, WIDE - 4, -1)]
-        given = [
-            weights_of(times[nodes], times[k], times[k + 1]) @ rates[nodes] for nodes in chosen
-        ]
+        weights = [weights_of(times[nodes], times[k], times[k + 1]) for nodes in chosen]
+        if not _resolved(case, int(k), chosen, weights):
+            continue
+        given = [w @ rates[nodes] for w, nodes in zip(weights, chosen, strict=True)]
         # One difference may vanish by chance: several, and those of the neighbours below.
         unsure = max(abs(given[0] - other) for other in given[1:3])
         unsure = max(unsure, abs(given[1] - given[3]))
@@ -56,12 +62,34 @@ def balance(case: Case, values: np.ndarray, rates: np.ndarray) -> Balance | None
     where, gained, given, unsure = (np.array(column) for column in zip(*rows, strict=True))
     around = np.pad(unsure, 2, mode="edge")
     unsure = np.max([around[j : j + len(unsure)] for j in range(5)], axis=0)
-    unsure = unsure + 1e-14 * np.maximum(np.abs(values[where]), np.abs(values[where + 1]))
+    unsure = unsure + error * np.maximum(np.abs(values[where]), np.abs(values[where + 1]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        allowed, ratio = MARGIN * unsure / np.abs(given), gained / given
+        allowed, ratio = MARGIN * (unsure / np.abs(given) + LEAST), gained / given
     sharp = np.flatnonzero(allowed < SHARP)
     if not sharp.size:
         return None
     worst = sharp[np.argmax(np.abs(ratio[sharp] - 1) / allowed[sharp])]
     time = float(times[where[worst] + 1])
     return Balance(float(ratio[worst]), float(allowed[worst]), time, sharp.size)
+
+
+def _resolved(case: Case, k: int, nodes: list[np.ndarray], weights: list[np.ndarray]) -> bool:
+    """Whether velocities at the frames tell the way of all tokens over interval k."""
+    if not isinstance(case.start, Points):
+        return True
+    v = case.velocities
+    ways = [np.tensordot(weights[j], v[nodes[j]], axes=1) for j in (0, 2)]
+    moved = np.linalg.norm(case.run.frames[k + 1].points - case.run.frames[k].points, axis=1)
+    unsure = np.linalg.norm(ways[0] - ways[1], axis=1).max()
+    return bool(MARGIN * unsure < SHARP * moved.max())
+
+
+def derivative(case: Case, k: int, width: int) -> np.ndarray:
+    """Velocities of all tokens at frame k, from the frames around alone, (n, d)."""
+    order = np.argsort(np.abs(case.times - case.times[k]), kind="stable")
+    nodes = np.sort(order[:width])
+    t = case.times[nodes] - case.times[k]
+    scale = np.abs(t).max()
+    powers = (t / scale)[None, :] ** np.arange(width)[:, None]
+    weights = np.linalg.solve(powers, np.eye(width)[1]) / scale
+    return np.tensordot(weights, case.points[nodes], axes=1)

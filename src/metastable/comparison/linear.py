@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from metastable.fields import Field, Potential, SelfAttention
+from metastable.fields import Field, Kuramoto, L2Attention, Potential, SelfAttention
 from metastable.fields.heads import MultiHead
 from metastable.theory import spectrum
 
 LARGEST_BETA = 1e300
 MOST_RATES = 4096
 UNKNOWN = (
-    "linear theory needs isotropic heads of one clock (Q, K, V multiples of I), or a potential"
+    "linear theory needs isotropic forces: heads with Q, K, V multiples of I, potentials, Kuramoto "
+    "without frequencies, or sums of these"
 )
 
 
@@ -46,19 +48,28 @@ def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
     attracting head is exact as in `dominant_mode`; of several heads past degree 4096 it is the best
     of 512 degrees in geometric progression and of each head's own.
     """
-    movers = [part for part in getattr(field, "parts", (field,)) if part.clock is not None]
-    if len(movers) != 1:
-        return None
-    mover = movers[0]
-    if isinstance(mover, Potential):
-        degrees, potential = np.arange(1, 33), cast(Any, mover.potential)
-        free = spectrum.potential_rates(lambda s: np.asarray(potential(s)), dim, 32)
-        with np.errstate(over="ignore"):
-            rates = free - degrees * (degrees + dim - 2) / kappa
-        best = int(np.argmax(rates))
-        return Growth(rates, best + 1, float(rates[best]))
-    heads = _heads_of(mover)
-    return None if heads is None else _of_heads(heads, dim, kappa)
+    heads: list[_Head] = []
+    potentials: list[Any] = []
+    for mover in getattr(field, "parts", (field,)):
+        if isinstance(mover, Potential):
+            potentials.append(mover.potential)
+        elif mover.clock is not None:
+            found = _heads_of(mover)
+            if found is None:
+                return None
+            heads += found
+    if not potentials:
+        return _of_heads(heads, dim, kappa) if heads else None
+    degrees = np.arange(1, 33)
+    rates = _rates_at(heads, dim, kappa, degrees)
+    for potential in potentials:
+        rates = rates + spectrum.potential_rates(functools.partial(_values, potential), dim, 32)
+    best = int(np.argmax(rates))
+    return Growth(rates, best + 1, float(rates[best]))
+
+
+def _values(potential: Any, s: np.ndarray) -> np.ndarray:
+    return np.asarray(potential(s))
 
 
 def scales(head: Any) -> tuple[float, float] | None:
@@ -76,44 +87,49 @@ def scales(head: Any) -> tuple[float, float] | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Heads:
-    betas: list[float]
-    weights: list[float]
+class _Head:
+    """Effective β, scalar weight, and whether it is a softmax."""
+
+    beta: float
+    weight: float
     normalized: bool
 
 
-def _heads_of(mover: Any) -> _Heads | None:
+def _heads_of(field: Field) -> list[_Head] | None:
+    """The isotropic heads that a field is; Kuramoto is one with β = 0."""
+    mover: Field = field
+    if isinstance(mover, Kuramoto):
+        free = mover.frequencies is None
+        return [_Head(0.0, float(mover.coupling), False)] if free else None
+    if isinstance(mover, L2Attention) and not mover.causal:
+        # On the sphere ‖Qx − Ky‖² differs from −2⟨Qx,Ky⟩ by what the softmax divides out.
+        mover = SelfAttention(mover.beta, mover.query, mover.key, mover.value)
     if isinstance(mover, SelfAttention):
         known = scales(mover)
-        return None if known is None else _Heads([known[0]], [known[1]], mover.normalized)
+        return None if known is None else [_Head(*known, mover.normalized)]
     if not isinstance(mover, MultiHead):
         return None
-    betas, weights, clocks = [], [], set()
+    heads = []
     for head, output in zip(mover.heads, mover.outputs, strict=True):
-        known = scales(head)
-        if known is None or not isinstance(head, SelfAttention):
+        inner = _heads_of(head)
+        if inner is None or (output is not None and output.ndim > 0):
             return None
-        if output is not None and output.ndim > 0:
-            return None
-        betas.append(known[0])
-        weights.append(known[1] * (1.0 if output is None else float(output)))
-        clocks.add(head.normalized)
-    return _Heads(betas, weights, clocks.pop()) if len(clocks) == 1 else None
+        factor = 1.0 if output is None else float(output)
+        heads += [dataclasses.replace(one, weight=factor * one.weight) for one in inner]
+    return heads
 
 
-def _of_heads(heads: _Heads, dim: int, kappa: float) -> Growth:
-    leading = [spectrum.dominant_mode(abs(beta), dim) for beta in heads.betas]
-    least = 32 if min(heads.betas) < 0 else 8
+def _of_heads(heads: list[_Head], dim: int, kappa: float) -> Growth:
+    leading = [spectrum.dominant_mode(abs(head.beta), dim) for head in heads]
+    least = 32 if min(head.beta for head in heads) < 0 else 8
     listed = np.arange(1, min(max(least, 2 * max(leading) + 2), MOST_RATES) + 1)
     rates = _rates_at(heads, dim, kappa, listed)
-    single = len(heads.betas) == 1 and heads.betas[0] >= 0 and heads.weights[0] > 0
-    log_fastest = None
-    if single:
-        beta, weight = heads.betas[0], heads.weights[0]
+    log_fastest, (beta, weight, normalized) = None, dataclasses.astuple(heads[0])
+    if len(heads) == 1 and beta >= 0 and weight > 0:
         relative = max(kappa * weight, 5e-324)  # λ − L/(κV) has its maximum where Vλ − L/κ has
-        mode = spectrum.dominant_mode(beta, dim, normalized=heads.normalized, kappa=relative)
+        mode = spectrum.dominant_mode(beta, dim, normalized=normalized, kappa=relative)
         if math.isinf(kappa):
-            log = spectrum.log_rates_at(beta, dim, [mode], normalized=heads.normalized)
+            log = spectrum.log_rates_at(beta, dim, [mode], normalized=normalized)
             log_fastest = float(log[0]) + math.log(weight)
     else:
         mode = _fastest_of_many(heads, dim, kappa, leading, rates)
@@ -126,22 +142,22 @@ def _of_heads(heads: _Heads, dim: int, kappa: float) -> Growth:
     return Growth(rates, mode, fastest, log_fastest, near)
 
 
-def _settled(heads: _Heads, dim: int, kappa: float, mode: int, rate: float) -> float:
+def _settled(heads: list[_Head], dim: int, kappa: float, mode: int, rate: float) -> float:
     """The rate, or the sign of its infinity where drift and noise are both beyond doubles."""
     if not math.isnan(rate):
         return float(rate)
-    beta = max(map(abs, heads.betas))
+    beta = max(abs(head.beta) for head in heads)
     drift = float(spectrum.log_rates_at(beta, dim, np.array([mode], object), normalized=False)[0])
     spread = math.log(mode) + math.log(mode + dim - 2) - math.log(kappa)
     return math.inf if drift > spread else -math.inf
 
 
 def _fastest_of_many(
-    heads: _Heads, dim: int, kappa: float, leading: list[int], rates: np.ndarray
+    heads: list[_Head], dim: int, kappa: float, leading: list[int], rates: np.ndarray
 ) -> int:
     if not np.isfinite(rates).all():
         # USA rates beyond the range of doubles: the largest β outgrows the others by far.
-        return leading[int(np.argmax(np.abs(heads.betas)))]
+        return leading[int(np.argmax([abs(head.beta) for head in heads]))]
     best = int(np.argmax(rates))
     if max(leading) <= rates.size:
         return best + 1
@@ -153,14 +169,14 @@ def _fastest_of_many(
     return further[beyond] if values[beyond] > rates[best] else best + 1
 
 
-def _rates_at(heads: _Heads, dim: int, kappa: float, degrees: np.ndarray) -> np.ndarray:
+def _rates_at(heads: list[_Head], dim: int, kappa: float, degrees: np.ndarray) -> np.ndarray:
     """Σ_h w_h λ_ℓ(β_h) − L/κ; ±∞ beyond doubles, NaN where infinities cancel."""
     ell = degrees.astype(float)
     even = (degrees % 2 == 0).astype(bool)
     with np.errstate(all="ignore"):
         total = -ell * ((ell + dim - 2) / kappa)
-        for beta, weight in zip(heads.betas, heads.weights, strict=True):
-            logs = spectrum.log_rates_at(abs(beta), dim, degrees, normalized=heads.normalized)
+        for beta, weight, normalized in map(dataclasses.astuple, heads):
+            logs = spectrum.log_rates_at(abs(beta), dim, degrees, normalized=normalized)
             # I_{ℓ+ν}/x^ν has the parity of ℓ, and the 1/β in front turns it around.
             sign = np.where(even, -1.0, 1.0) if beta < 0 else 1.0
             total = total + weight * sign * np.exp(logs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from metastable.comparison import equation
 from metastable.comparison.case import MANY, Case, continuous
-from metastable.comparison.laws import balance
+from metastable.comparison.laws import balance, derivative
 from metastable.core.verdict import Verdict, decide, judge, not_applicable, sampled
 from metastable.fields import Block, SelfAttention
 from metastable.flows import Adaptive, Fixed, Geodesic, Hardmax, Layers, Merging
@@ -112,13 +112,20 @@ def _symmetric(differences: np.ndarray) -> float:
     return 1.0 if size == 0 else min(1.0, 2 * math.exp(-(float(differences.sum()) ** 2) / size / 2))
 
 
-@continuous
 def energy_monotone(case: Case) -> Verdict | None:
+    """Along the flow; and for residual layers x ← (x + εm)/‖·‖ of one plain head at every ε > 0.
+
+    There E = ½‖Σwφ(x)‖² in the feature space of the kernel, so that E′ − E ≥ Σ w(g(x′) − g(x))
+    with g convex and ∇g(x_i) = Z_im_i, and x′ has turned toward m. Derived.
+    """
     energies = _energies(case)
     if energies is None:
         return None
     sign = _sign(case)
     claim = "the energy never falls" if sign > 0 else "the energy never rises"
+    residual = isinstance(case.run.stepper, Layers) and case.run.stepper.residual
+    if case.discrete and not (residual and case.attractive):
+        return not_applicable(claim, f"{PAPER}, §3", "a statement about continuous depth")
     change = sign * np.diff(energies)
     worst = float(min(change.min(initial=0.0), 0.0)) / float(np.abs(energies).max())
     return judge(claim, f"{PAPER}, §3; derived", 0.0, worst, absolute=1e-10)
@@ -143,6 +150,45 @@ def energy_identity(case: Case) -> Verdict | None:
     if found is None:
         return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
     return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=found.where)
+
+
+@continuous
+def no_torque(case: Case) -> Verdict | None:
+    """An energy that knows inner products alone turns nothing: Σ w m (x ẋᵀ − ẋ xᵀ) = 0.
+
+    m the metric in which the field climbs it (Z for SA, 1 for USA and potentials); ẋ from the
+    frames, not from the field. Noether's theorem for rotations, derived.
+    """
+    claim, source = "net torque over the motion, ‖Σwm(xẋᵀ − ẋxᵀ)‖/Σw|m||ẋ|", "rotation symmetry"
+    climb = case.climb
+    if climb is None or not case.on_sphere or not case.same_tokens or case.tokens > MANY:
+        return None
+    form = [getattr(case.field, name, None) for name in ("query", "key", "value")]
+    if any(operator is not None and np.ndim(operator) for operator in form):
+        return None
+    if len(case.times) < equation.WIDE:
+        return not_applicable(claim, source, f"needs {equation.WIDE} frames")
+    weights, rows = np.asarray(case.start.weights), []
+    for k in range(3, len(case.times) - 3, max(1, len(case.times) // 25)):
+        mass = weights * np.asarray(climb.metric(case.run.frames[k]))
+        speeds = [derivative(case, k, width) for width in (7, 5, 3)]
+        turns = [(mass[:, None] * case.points[k]).T @ v for v in speeds]
+        turns = [turn - turn.T for turn in turns]
+        size = float(np.abs(mass) @ np.linalg.norm(speeds[0], axis=1))
+        gap = float(np.diff(case.times[k - 1 : k + 2]).min())
+        noise = 1e-9 * float(np.abs(mass).sum()) / gap
+        rough = [float(np.linalg.norm(turns[j] - turns[j + 1])) for j in (0, 1)]
+        unsure = rough[0] + 0.05 * rough[1] + noise
+        rows.append((float(np.linalg.norm(turns[0])), unsure, size, case.times[k]))
+    seen, unsure, size, times = (np.array(column) for column in zip(*rows, strict=True))
+    around = np.pad(unsure, 1, mode="edge")
+    allowed = equation.MARGIN * np.max([around[j : j + len(unsure)] for j in range(3)], axis=0)
+    sharp = np.flatnonzero(allowed < 0.02 * size)
+    if not sharp.size:
+        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
+    worst = sharp[np.argmax((seen / allowed)[sharp])]
+    observed, most = float(seen[worst] / size[worst]), float(allowed[worst] / size[worst])
+    return judge(claim, source, 0.0, observed, absolute=most, reason=f"at t = {times[worst]:.4g}")
 
 
 def energy_bounds(case: Case) -> Verdict | None:

@@ -26,6 +26,7 @@ LABELS = {
     "critical_noise": "critical noise κ_#",
     "transition": "order of that transition",
     "single_cluster_theorem": "one cluster in the end",
+    "limit_set": "where a cluster goes",
 }
 OF_GAUSSIANS = {"blow_up_time": "time of the blow-up"}
 MOST_TOKENS, HIGHEST_DIM, LEAST_KAPPA = 10**18, 10**6, 1e-300
@@ -53,6 +54,7 @@ class Prediction:
     - `plateau_lifetime`: e-folding time of the ring of `dominant_mode` equal clusters (circle).
     - `log_max_rate`, `log_exit_time`, `log_critical_noise`, `log_plateau_lifetime`: natural
       logarithms, also where the number itself over- or underflows and is None.
+    - `limit_set`: where one cluster goes under a matrix V, by its leading eigenvalues.
     - `blow_up_time`: when the covariance of a Gaussian becomes infinite.
     - `reasons`: for each of the shown quantities that is None, why.
     """
@@ -78,6 +80,7 @@ class Prediction:
     log_critical_noise: float | None = None
     log_plateau_lifetime: float | None = None
     rates_near_dominant: dict[int, float | None] | None = None
+    limit_set: str | None = None
     blow_up_time: float | None = None
     of_gaussian: bool = False
     reasons: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -179,11 +182,13 @@ def predict(
     if head is None or not _plain(head):
         needed = ("critical_noise", "transition", "plateau_lifetime")
         reasons |= dict.fromkeys((*needed, "expected_clusters", "cluster_distribution"), PLAIN)
+        known |= _critical(field, dim)
     else:
         known |= _of_plain_head(head, dim, mode, kappa, reasons)
         samples = SAMPLES.get(dim) if samples is None else samples
         known |= _counts(head, dim, tokens, kappa, samples or 2, seed, reasons)
     theorem = _theorem(field, head, tokens, dim, reasons)
+    known |= _limit_set(field, head, dim, reasons)
     result = Prediction(
         dim=dim,
         beta=None if head is None else float(head.beta),
@@ -283,6 +288,38 @@ def _of_plain_head(
         "plateau_lifetime": None if log_life is None else _exp(log_life),
         "log_plateau_lifetime": log_life,
     }
+
+
+def _critical(field: Field, dim: int) -> dict[str, Any]:
+    """κ_# = min_ℓ ℓ(ℓ+d−2)/λ_ℓ over the growing degrees of a sum of isotropic forces."""
+    growth = linear_growth(field, dim, math.inf)
+    if growth is None or not np.isfinite(growth.rates).all():
+        return {}
+    degrees = np.arange(1.0, len(growth.rates) + 1)
+    with np.errstate(divide="ignore"):
+        bounds = degrees * (degrees + dim - 2) / np.where(growth.rates > 0, growth.rates, 0.0)
+    least = float(bounds.min())
+    return {"critical_noise": least} if math.isfinite(least) else {}
+
+
+def _limit_set(
+    field: Field, head: SelfAttention | None, dim: int, reasons: dict[str, str]
+) -> dict[str, Any]:
+    """ċ = P_cVc has the solution e^{tV}c/‖·‖: the eigenvalues of largest real part lead."""
+    if head is None or field is not head or head.value is None or head.value.ndim == 0:
+        reasons["limit_set"] = "known for one head with a matrix V; under V = vI a cluster stays"
+        return {}
+    roots: Any = np.linalg.eigvals(np.asarray(head.value))
+    top = float(roots.real.max())
+    leading = roots[roots.real > top - 1e-9 * max(1.0, float(np.abs(roots).max()))]
+    turning = np.abs(leading.imag).max()
+    if turning > 0:
+        period = 2 * math.pi / turning
+        text = f"it turns for ever, once in {period:.4g} units, in the plane of {top:.4g} ± "
+        return {"limit_set": text + f"{turning:.4g}i"}
+    if len(leading) == 1:
+        return {"limit_set": f"to ±φ_1, the eigenvector of V of λ_1 = {top:.4g}"}
+    return {"limit_set": f"to the eigenspace of V of λ_1 = {top:.4g}, dimension {len(leading)}"}
 
 
 def _counts(

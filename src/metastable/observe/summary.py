@@ -19,10 +19,11 @@ HARMONICS = 12  # degrees reported of a density
 
 
 def attention_of(field: Field | None) -> SelfAttention | None:
-    """The single self-attention inside a field, if there is exactly one (noise may join it)."""
+    """The self-attention that a field is, alone or with noise; None where other forces join."""
     parts = field.parts if isinstance(field, Superposition) else (field,)
-    heads = [part for part in parts if isinstance(part, SelfAttention)]
-    return heads[0] if len(heads) == 1 else None
+    movers = [part for part in parts if part is not None and part.clock is not None]
+    head = movers[0] if len(movers) == 1 else None
+    return head if isinstance(head, SelfAttention) else None
 
 
 def energy_series(run: Trajectory) -> np.ndarray | None:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
 
-from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
-from metastable.fields import Field
-from metastable.fields.sums import Dense
+from metastable.flows.batch import BATCH as BATCH
+from metastable.flows.batch import SMALL, flow_batch
 from metastable.flows.build import build_start, run_experiment
-from metastable.flows.driving import flow
 from metastable.flows.ensemble import choose_form, sample_ensemble
 from metastable.flows.spec import AdaptiveSpec, Experiment
 from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
-from metastable.measures import Points
 from metastable.measures.spec import Uniform
+from metastable.sweep.observables import ERROR
 from metastable.sweep.plan import Cell, CellSettings, Index
 from metastable.sweep.spec import experiment_with
 
-BATCH = 16  # small cells in one compiled call; always padded to this, so that bits never differ
 # XLA's own failures are RuntimeErrors; a bug of ours (TypeError, …) must stay loud.
 _FAILURES = (ValueError, ArithmeticError, MemoryError, RuntimeError)
-SMALL = 2**14  # numbers in n² + nd: above, a cell keeps the machine busy on its own
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ def _observe(
     ensemble = _ensemble(recipe, experiment)
     if ensemble is not None:
         return ensemble, Outcome.done()
-    total: dict[str, Any] = {}
+    read: dict[str, list[np.ndarray]] = {one.name: [] for one in recipe.observables}
     for sample in range(recipe.samples):
         if run is None:
             how = experiment if recipe.samples == 1 else experiment_of(recipe, cell, sample)
@@ -108,10 +102,20 @@ def _observe(
         if recipe.times is not None and not np.array_equal(run.times, recipe.times):
             raise ValueError(f"the frames of a cell must be those of the plan; got {run.times}.")
         for observable in recipe.observables:
-            values = np.asarray(observable.read(run), float)
-            total[observable.name] = total.get(observable.name, 0.0) + values
+            read[observable.name].append(np.asarray(observable.read(run), float))
         run = None
-    return {name: np.asarray(sum_ / recipe.samples) for name, sum_ in total.items()}, Outcome.done()
+    return _averaged(read), Outcome.done()
+
+
+def _averaged(read: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Means over samples, which come first, and with several their standard errors."""
+    kept = {}
+    for name, each in read.items():
+        kept[name] = np.mean(each, axis=0)
+        if len(each) > 1:
+            with np.errstate(invalid="ignore"):  # infinite lifetimes have a mean, and no error
+                kept[name + ERROR] = np.std(each, axis=0, ddof=1) / np.sqrt(len(each))
+    return kept
 
 
 def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndarray] | None:
@@ -130,7 +134,7 @@ def _ensemble(recipe: CellSettings, experiment: Experiment) -> dict[str, np.ndar
     observe = _READERS.setdefault(tuple(readers), each)
     size = recipe.samples, start.tokens, start.dim
     read = sample_ensemble(form, start.seed, *size, float(how.horizon), how.frames, observe)
-    return {name: np.asarray(values, float).mean(axis=1) for name, values in read.items()}
+    return _averaged({name: np.asarray(values, float).T for name, values in read.items()})
 
 
 # One function for each set of observables: compiled code is found again by its identity.
@@ -143,35 +147,12 @@ def _run_batch(experiments: Sequence[Experiment]) -> list[Trajectory | None]:
         starts = [build_start(experiment) for experiment in experiments]
     except _FAILURES:
         return [None] * len(experiments)  # alone, the bad one will say what it needs
-    structure = {jax.tree.structure(start) for start in starts}
-    shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(start)) for start in starts}
     hows = {experiment.flow.model_dump_json(exclude={"seed"}) for experiment in experiments}
-    if len(structure) > 1 or len(shapes) > 1 or len(hows) > 1:
+    if len(hows) > 1:
         return [None] * len(experiments)
     how = experiments[0].flow
-    horizon, stepper = float(how.horizon), how.stepper or AdaptiveSpec()
+    stepper = how.stepper or AdaptiveSpec()
     assert isinstance(stepper, AdaptiveSpec)
-    padded = [*starts, *[starts[-1]] * (BATCH - len(starts))]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)
     solver = Adaptive(stepper.rtol, stepper.atol, max_steps=stepper.max_steps)
-    points = np.asarray(_flows(stacked, horizon, how.frames, solver))
-    times = np.linspace(0.0, horizon, how.frames)
-    runs: list[Trajectory | None] = []
-    for (measure, field), frames in zip(starts, points, strict=False):
-        assert isinstance(measure, Points)
-        whole = bool(np.isfinite(frames).all())  # otherwise alone, to learn how it ended
-        moved = tuple(measure.at(frame) for frame in frames)
-        clock = field.clock or "none"
-        runs.append(Trajectory(times, moved, clock, Outcome.done(), {}, field) if whole else None)
-    return runs
-
-
-@eqx.filter_jit
-def _flows(
-    stacked: tuple[Points, Field], horizon: float, frames: int, stepper: Adaptive
-) -> Float[Array, "cell frame n d"]:
-    def one(start: tuple[Points, Field]) -> Array:
-        run = flow(*start, horizon, sum=Dense(), stepper=stepper, frames=frames)
-        return jnp.stack([frame.points for frame in run.frames])
-
-    return jax.lax.map(one, stacked)
+    runs = flow_batch(starts, float(how.horizon), how.frames, solver)
+    return [None if run is None else replace(run, stepper=solver) for run in runs]

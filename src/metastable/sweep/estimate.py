@@ -73,7 +73,7 @@ def estimate(plan: Plan, missing: int | None = None, workers: int = 0) -> Estima
     turns = max(workers, 1) / at_once
     compiling = COMPILE * min(shapes, todo) * turns
     seconds = START * bool(workers) * turns + compiling + work / at_once
-    chunks = [8 * len(plan.times) if one.per_time else 8 for one in plan.observables]  # type: ignore
+    chunks = [8 * len(plan.times) if one.per_time else 8 for one in plan.kept]  # type: ignore
     # A file takes whole blocks of the disk, however small it is.
     disk = plan.size * sum(4096 * math.ceil((chunk + 4) / 4096) for chunk in chunks)
     return Estimate(

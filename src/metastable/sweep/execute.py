@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,14 @@ from typing import Any
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import git_state
 from metastable.core.result import DATA, Result, read_result, write_result
+from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.sweep.cells import BATCH, Computed, compute, moves_together
+from metastable.sweep.claims import CLAIMS, compare_sweep
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
 from metastable.sweep.plan import Cell, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
+from metastable.sweep.status import open_sweep
 from metastable.sweep.store import LOG, Store
 from metastable.sweep.watch import Watch
 
@@ -36,7 +39,7 @@ class Summary:
     """What one command did: cells = done + failed + skipped + left.
 
     `skipped` were there before (done, or failed and not retried), `left` remain after an
-    interrupt or a spent budget.
+    interrupt or a spent budget. Once none is left, `verdicts` hold the diagram against theory.
     """
 
     cells: int
@@ -48,9 +51,11 @@ class Summary:
     cells_per_second: float
     store: str
     interrupted: bool = False
+    verdicts: Comparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        judged = self.verdicts.to_dict() if self.verdicts and self.verdicts.rows else None
+        return asdict(replace(self, verdicts=None)) | {"verdicts": judged}
 
 
 def run_sweep(
@@ -98,6 +103,7 @@ def run_sweep(
                 feed.run(in_process, 1)
         seconds = time.perf_counter() - began
         finished = feed.done + feed.failed
+        judged = missing == finished and not CLAIMS.keys().isdisjoint(sweep.observables)
         summary = Summary(
             cells=store.plan.size,
             done=feed.done,
@@ -108,6 +114,7 @@ def run_sweep(
             cells_per_second=finished / seconds,
             store=str(folder),
             interrupted=feed.interrupted,
+            verdicts=compare_sweep(open_sweep(store.folder)) if judged else None,
         )
         store.note(event="end", **summary.to_dict())
         write_result(_result(store, summary), store.folder, started, skip=(DATA, LOG))
@@ -116,13 +123,17 @@ def run_sweep(
 
 def _result(store: Store, summary: Summary) -> Result:
     """What is sealed beside the cells, which have checksums of their own."""
-    facts = {k: v for k, v in summary.to_dict().items() if k not in ("store", "interrupted")}
+    told = ("store", "interrupted", "verdicts")
+    facts = {k: v for k, v in summary.to_dict().items() if k not in told}
     facts |= {"axes": list(store.plan.dims), "observables": list(store.plan.sweep.observables)}
     count = f"{int(store.done.sum())} of {store.plan.size} cells are done"
     outcome = Outcome("done", f"{count}.")
     if summary.left:
         outcome = Outcome("interrupted", f"{count}: run the same command again to go on.")
-    return Result(store.plan.sweep, outcome, facts, sentence=f"{count}.")
+    verdicts = summary.verdicts or Comparison((), store.plan.clock)
+    if verdicts.rows:
+        count += f"; theory: {verdicts.count(AGREE)} agree, {verdicts.count(DISAGREE)} disagree"
+    return Result(store.plan.sweep, outcome, facts, verdicts, sentence=f"{count}.")
 
 
 def prepare_sweep(spec: Sweep) -> Callable[[Path, bool | None], Result]:

@@ -72,7 +72,7 @@ def metadata(plan: Plan, about: dict[str, Any]) -> dict[str, bytes]:
     flags = {"flag_values": list(range(len(OUTCOMES))), "flag_meanings": "|".join(OUTCOMES)}
     arrays["outcome"] = _array(cells, plan.shape, side, "int8", 0, flags)
     arrays["done"] = _array(cells, plan.shape, side, "bool", False, {})
-    for one in plan.observables:
+    for one in plan.kept:
         more = () if plan.times is None or not one.per_time else (len(plan.times),)
         dims = (*cells, "time") if more else cells
         chunk = (*(1 for _ in cells), *more)

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from metastable import observe
+from metastable.comparison import compare
 from metastable.core.numerics import jnp
+from metastable.core.verdict import AGREE, DISAGREE
 from metastable.flows import Trajectory
 from metastable.observe import (
     amplitudes,
@@ -30,6 +32,7 @@ from metastable.observe.summary import attention_of, energy_series
 NUMBERS = ("float", "int", 'Float[Array, ""]')  # annotations of functions that give a number
 DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for
+ERROR = "_error"  # ends the name of a standard error over samples
 LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
 
 
@@ -128,14 +131,14 @@ def _kernel_count(run: Trajectory, k: int) -> int:
 def _exit_frame(run: Trajectory) -> int:
     """The first frame in which some harmonic has an amplitude above 1/2, or the last frame."""
     for k, frame in enumerate(run.frames):
-        if amplitudes(frame, _highest(run)).max() > 0.5:
+        if amplitudes(frame, highest_degree(run.frames[0].dim)).max() > 0.5:
             return k
     return len(run.frames) - 1
 
 
-def _highest(run: Trajectory) -> int:
+def highest_degree(dim: int) -> int:
     # Above S² each degree costs n² a frame; sixteen reach β = 100, where the fastest is √(2β).
-    return HIGHEST if run.frames[0].dim <= 3 else 16
+    return HIGHEST if dim <= 3 else 16
 
 
 def _dominant_mode(run: Trajectory) -> int:
@@ -144,11 +147,11 @@ def _dominant_mode(run: Trajectory) -> int:
     Growth since the start, not size: among forty degrees of a few hundred independent tokens one
     is often large by chance, and does not grow.
     """
-    first = amplitudes(run.frames[0], _highest(run)) ** 2
+    first = amplitudes(run.frames[0], highest_degree(run.frames[0].dim)) ** 2
     # Power 1/n each is the noise of n tokens: what has grown must stand out of it.
     enough = max(LARGE**2, 9 / run.frames[0].count)
     for frame in run.frames:
-        grown = amplitudes(frame, _highest(run)) ** 2 - first
+        grown = amplitudes(frame, highest_degree(run.frames[0].dim)) ** 2 - first
         if grown.max() > enough:
             break
     return int(grown.argmax()) + 1
@@ -175,6 +178,18 @@ def _late_order(run: Trajectory) -> float:
     """The mean over the second half of the frames, when a run with noise has settled."""
     frames = run.frames[len(run.frames) // 2 :]
     return float(np.mean([float(order_parameter(frame)) for frame in frames]))
+
+
+_COMPARED: list[Any] = [None, None]  # the run compared last, and its rows: two observables ask
+
+
+def _rows(verdict: str) -> Callable[[Trajectory], int]:
+    def count(run: Trajectory) -> int:
+        if _COMPARED[0] is not run:
+            _COMPARED[:] = run, compare(run)
+        return _COMPARED[1].count(verdict)
+
+    return count
 
 
 def _pair_mean(values: Any) -> Any:
@@ -219,6 +234,8 @@ _PER_RUN = {
     "dominant_mode": ("degree that leaves the linear phase first", _dominant_mode),
     "late_order": ("order parameter, mean of the second half", _late_order),
     "lifetime": ("time until two clusters of the start halve their distance", _lifetime),
+    "agreements": ("rows of `compare` that agree with theory", _rows(AGREE)),
+    "disagreements": ("rows of `compare` that disagree with theory", _rows(DISAGREE)),
 }
 OBSERVABLES = {
     name: Observable(name, about, read, True, _OF_ENSEMBLES.get(name))

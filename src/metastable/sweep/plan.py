@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from metastable.flows.build import build_start
 from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
-from metastable.sweep.observables import Observable, observables_named
+from metastable.sweep.observables import ERROR, Observable, observables_named
 from metastable.sweep.spec import Sweep, canonical, experiment_with
 
 Index = tuple[int, ...]
@@ -76,6 +76,14 @@ class Plan:
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
         return observables_named(self.sweep.observables)
+
+    @property
+    def kept(self) -> tuple[Observable, ...]:
+        """What the store keeps: the observables, and with several samples their standard errors."""
+        error = lambda one: replace(
+            one, name=one.name + ERROR, about=f"standard error of {one.name} over samples"
+        )
+        return self.observables + tuple(map(error, self.observables * (self.sweep.samples > 1)))
 
     @property
     def recipe(self) -> CellSettings:

@@ -74,7 +74,7 @@ class Store:
     def keep(self, index: Index, outcome: Outcome, values: dict[str, np.ndarray]) -> None:
         """Keep what became of a cell; it counts after the next `flush`."""
         if outcome.name == "done":
-            for one in self.plan.observables:
+            for one in self.plan.kept:
                 array = np.asarray(values[one.name], float)
                 self._write(f"{DATA}/{self._chunk(one, index)}", layout.encoded(array))
         else:
@@ -150,7 +150,7 @@ class Store:
             return data is not None and layout.decoded(data, np.float64, shape) is not None
 
         marked = map(tuple, np.argwhere(self.done).tolist())
-        damaged = [i for i in marked if not all(whole(one, i) for one in self.plan.observables)]
+        damaged = [i for i in marked if not all(whole(one, i) for one in self.plan.kept)]
         self.forget(damaged)
         return len(damaged)
 

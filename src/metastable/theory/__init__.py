@@ -44,7 +44,10 @@ _HOMES = {
         "Interaction ZonalGrid attention_interaction laplacian zonal_grid zonal_harmonics "
         "zonal_potential zonal_slopes"
     ),
-    "limits": "LimitGeometry attention_rank_bound boolean_limit limit_geometry polytope_residual",
+    "limits": (
+        "LimitGeometry attention_rank_bound boolean_limit collapse_projection limit_geometry "
+        "polytope_residual"
+    ),
     "matrices": "FussCatalan Law MarchenkoPastur QuarterCircle Semicircle outlier_location",
     "metastability": (
         "MetastabilityBounds cross_alignment merger_jump metastability_bounds plateau_level "

@@ -7,6 +7,7 @@ rescaled ones z_i = e^{−tV}x_i converge to a shape that V decides.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,6 +123,41 @@ def limit_geometry(
     functionals = _left_eigenvectors(V, growth, multiplicity)
     source = "geshkovski2023emergence, Thm 5.1"
     return LimitGeometry("polytope x subspace", reason, source, growth, functionals, root)
+
+
+def collapse_projection(
+    value: ArrayLike,
+    query: ArrayLike | None = None,
+    key: ArrayLike | None = None,
+    *,
+    tolerance: float = 1e-9,
+) -> Array:
+    """Spectral projection P onto the leading eigenspace of M = VKᵀQ: where x goes is Px/‖Px‖.
+
+    At β = ∞ among tokens all over the sphere x attends to KᵀQx/‖KᵀQx‖ alone, so that it moves
+    along Mx, and x(t) = e^{sM}x/‖·‖ tends to Px/‖Px‖; the measure stays near P_#μ_0 for times of
+    order log β, with W₂ ≲ √(log β/β)e^{Ct} + e^{−ct} (arXiv:2605.10931, whose abstract was read;
+    the map is derived here). For Q = K = I the same P says where one cluster ends at any β:
+    ċ = P_cVc. Leading are the eigenvalues of largest real part; a complex pair has no limit, and
+    P projects onto the plane it turns in. V must not be defective there.
+
+    >>> collapse_projection(np.diag([2.0, 1.0])).round(12).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    M = np.asarray(value, dtype=float)
+    if key is not None:
+        M = M @ np.asarray(key, dtype=float).T
+    elif query is not None and np.shape(query)[0] != len(M):
+        raise ValueError(f"query must be square without a key, got shape {np.shape(query)}.")
+    if query is not None:
+        M = M @ np.asarray(query, dtype=float)
+    roots: Any
+    right: Any
+    roots, right = np.linalg.eig(M)
+    scale = max(float(np.abs(M).max()), np.finfo(float).tiny)
+    leading = roots.real > roots.real.max() - tolerance * scale
+    left = np.linalg.inv(right)
+    return np.real(right[:, leading] @ left[leading])
 
 
 def polytope_residual(points: ArrayLike, vertices: ArrayLike, root: ArrayLike) -> Array:

@@ -9,7 +9,9 @@ import numpy as np
 import xarray
 
 from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
+from metastable.sweep.observables import ERROR
 from metastable.sweep.spec import Sweep
+from metastable.sweep.status import means
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.counts import count_distribution, expected_count, too_few
 from metastable.theory.equiangular import phase_curve
@@ -27,34 +29,22 @@ ON_LINES = ("first_clusters", "last_clusters", "lifetime", "dominant_mode")
 
 
 def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:
-    """A figure for each observable, the mean over repetitions: a map over two axes, else lines."""
+    """A figure of the mean of each observable: a map over two axes, else lines, with errors."""
     figures: dict[str, Figure] = {}
+    mean = means(data)
     for name in sweep.observables:
-        values, spread = _over_repetitions(data[name].where(data["done"]))
+        values, spread = mean[name], mean[name + ERROR]
         curves = _curves_for(name, sweep, values)
         if values.ndim == 1 or _words(values, values.dims[0]) or name in ON_LINES:
             figures[name] = plot_observable(values, spread, curves, data)
         else:
-            figures[name] = plot_cells(values, curves, data)
+            figures[name] = plot_cells(values, spread, curves, data)
     return figures
 
 
-def _over_repetitions(every: xarray.DataArray) -> tuple[xarray.DataArray, xarray.DataArray]:
-    """Mean and standard error over the repetitions done; NaN where none is, or one is infinite."""
-    axis = every.dims.index("repetition")
-    values = every.values
-    known = ~np.isnan(values)
-    count = known.sum(axis)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, values, 0).sum(axis) / count
-        mean = np.where(np.isfinite(mean), mean, np.nan)
-        off = np.where(known, values - np.expand_dims(mean, axis), 0)
-        error = np.sqrt((off**2).sum(axis)) / count
-    like = every.isel(repetition=0, drop=True)
-    return like.copy(data=mean), like.copy(data=error)
-
-
-def plot_cells(values: xarray.DataArray, curves: Curves, data: Any) -> Map | Strip:
+def plot_cells(
+    values: xarray.DataArray, spread: xarray.DataArray, curves: Curves, data: Any
+) -> Map | Strip:
     """One number over two axes as colors; panels along a third; theory's `curves` by panel."""
     dims = [str(d) for d in values.dims]
     x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
@@ -71,7 +61,9 @@ def plot_cells(values: xarray.DataArray, curves: Curves, data: Any) -> Map | Str
     labels = {label for lines in curves.values() for label in lines}
     about = values.attrs.get("long_name", values.name)
     across, up = _axis(x, data), _axis(y, data)
-    caption = f"{about} over {across.text} and {up.text}{_theory(labels)}."
+    known = spread.values[np.isfinite(spread.values)]
+    error = f"; standard errors up to {known.max():.2g}" if known.size else ""
+    caption = f"{about} over {across.text} and {up.text}{_theory(labels)}{error}."
     axes = across, up, Axis(_name(values), limits=limits)
     edges = _edges(data[x].values), _edges(data[y].values)
     maps = []
@@ -112,10 +104,13 @@ def plot_observable(
         place, height = data[x].values, part.values
         if clustering:  # 1 − γ tells exponential, stretched and power laws apart
             height = np.where((height < 1 - 1e-13) & (place > 0), 1 - height, np.nan)
-            series.append(Series(label, place, height, **color))
+            off = np.nan_to_num(error.values)
+            band = [np.maximum(height - off, 1e-13), height + off] if off.any() else None
+            series.append(Series(label, place, height, band=band, **color))
         else:
             known = np.isfinite(height)
-            dots = place[known], height[known], error.values[known]
+            bars = error.values[known] if np.isfinite(error.values).any() else None
+            dots = place[known], height[known], bars
             series.append(Series(label, *dots, style="points", **color))
         for name, curve in (curves.get(line) or {}).items():
             label = "" if name in dashes else name
