@@ -9,7 +9,7 @@ import numpy as np
 
 from metastable.comparison.case import Case, applied, continuous
 from metastable.comparison.consensus import late_frames, positional_attention, sharpness
-from metastable.comparison.laws import balance
+from metastable.comparison.laws import budget
 from metastable.core.numerics import jax
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import Block, Krause, Rescaled, SelfAttention
@@ -20,7 +20,6 @@ from metastable.theory import limits, pairs
 MOST = 2_000  # tokens up to which pairs are summed in every frame
 HOTTEST = 10.0  # of β in the energy of a budget: a smooth one is sharper
 LONG = 100.0  # units of SA that two clusters must wait for their merger to be two-body
-FAR_APART = "the frames are too far apart to tell: keep more"
 
 
 @continuous
@@ -45,12 +44,9 @@ def energy_budget(case: Case) -> Verdict | None:
         kernel = np.exp(beta * (pulled @ x.T - np.linalg.norm(form, 2)))
         energies.append(float(weights @ kernel @ weights) / (2 * beta))
         rates.append(float(weights @ np.sum((kernel @ (weights[:, None] * pulled)) * v, axis=1)))
-    found = balance(case, np.array(energies), np.array(rates))
-    if found is None:
-        return not_applicable(claim, source, FAR_APART)
-    signs = np.sign(np.diff(energies))
-    rose = f"{found.where}; it rose in {int(np.sum(signs > 0))} of {signs.size} intervals"
-    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=rose)
+    rises = np.diff(energies) > 0
+    rose = f"; it rose in {int(rises.sum())} of {rises.size}"
+    return budget(case, claim, source, np.array(energies), np.array(rates), note=rose)
 
 
 def _kernel_of(case: Case) -> tuple[float, np.ndarray]:
@@ -126,15 +122,7 @@ def spread_budget(case: Case) -> list[Verdict] | None:
         ),
         "mean along V's leading eigenvector, gained over given": (mean @ left, push @ left),
     }
-    rows = []
-    for claim, (values, rates) in budgets.items():
-        found = balance(case, values, rates, error=1e-9)
-        if found is None:
-            rows.append(not_applicable(claim, source, FAR_APART))
-        else:
-            facts = {"absolute": found.allowed, "reason": found.where}
-            rows.append(judge(claim, source, 1.0, found.ratio, **facts))
-    return rows
+    return [budget(case, claim, source, *both, error=1e-9) for claim, both in budgets.items()]
 
 
 def _leading(value: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ from metastable.fields.position import Rope
 from metastable.fields.sums import Bias
 from metastable.flows import Layers
 from metastable.measures import Points
+from metastable.observe import hemisphere
 
 SOURCE = "linearisation at consensus, derived"
 WIDEST, LEAST = 1e-4, 1e-7  # radius of a cluster, times β, for linear theory; and of steppers
@@ -301,8 +302,6 @@ def cap_never_widens(case: Case) -> Verdict | None:
 
     At the farthest token ⟨e,F⟩ ≥ m·Σ_ja_ij and ⟨x,F⟩ ≤ Σ_ja_ij for F = Σ_j a_ij x_j, a ≥ 0.
     """
-    from metastable.observe import hemisphere
-
     claim, source = "the cap that holds all tokens never widens", "cone collapse, §6.1 of "
     source += "geshkovski2023mathematical"
     if not case.on_sphere or case.noisy or not case.same_tokens or not _attracts(case.field):

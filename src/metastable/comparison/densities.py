@@ -10,7 +10,7 @@ import numpy as np
 
 from metastable.comparison.case import Case, about
 from metastable.comparison.equation import WIDE
-from metastable.comparison.laws import balance
+from metastable.comparison.laws import budget
 from metastable.core.numerics import jnp
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.noise import diffusion
@@ -59,15 +59,10 @@ def _budgets(case: Case, densities: list[Density]) -> list[Verdict]:
         rows = (1 + h) * np.log1p(h) - h, np.log1p(h) * moved, h**2, 2 * h * moved
         for column, values in zip(columns, rows, strict=True):
             column.append(float(basis.mean(jnp.asarray(values))))
-    found = [
-        balance(case, np.array(values), np.array(rates), error=10 * TOLERANCE)
-        for values, rates in (columns[:2], columns[2:])
-    ]
+    pairs = zip(claims, (columns[:2], columns[2:]), strict=True)
     return [
-        not_applicable(claim, source, "nothing changes, or frames are too far apart to tell")
-        if one is None
-        else judge(claim, source, 1.0, one.ratio, absolute=one.allowed, reason=one.where)
-        for claim, one in zip(claims, found, strict=True)
+        budget(case, claim, source, *map(np.array, both), error=10 * TOLERANCE)
+        for claim, both in pairs
     ]
 
 

@@ -287,7 +287,8 @@ def _ends_of(job: Job, starts: Array, pieces: Array, numbers: Array) -> Float[Ar
         def over(x: Array, piece: Array) -> tuple[Array, None]:
             t0, t1 = piece
             end = jnp.where(t1 > t0, t1, t0 + 1e-9)  # a piece of no length is not used
-            part = job.segment(_carry(job, x, end - t0, number), t0, end[None])
+            carry = _carry(job, x, end - t0, number)
+            part = job.segment(carry, t0, end[None], differentiable=False)
             return jnp.where(t1 > t0, part.frames[-1], x), None
 
         return jax.lax.scan(over, x, jnp.stack([edges[:-1], edges[1:]], axis=1))[0]

@@ -7,12 +7,13 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.linalg import expm
 from scipy.special import ive
 from scipy.stats import t as student
 
 from metastable.comparison.case import MANY, Case, applied, continuous
 from metastable.comparison.equation import MARGIN, WIDE
-from metastable.comparison.laws import balance
+from metastable.comparison.laws import budget
 from metastable.core.numerics import jnp
 from metastable.core.verdict import Verdict, judge, not_applicable, sampled
 from metastable.fields import (
@@ -181,11 +182,7 @@ def radius_law(case: Case) -> Verdict | None:
         return judge(claim + ", change", source, 0.0, drift, absolute=1e-6)
     weights = np.asarray(case.start.weights)
     rates = np.sum(case.points * case.velocities, axis=2) @ weights
-    found = balance(case, radii @ weights, rates)
-    if found is None:
-        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
-    claim += ", gained over given"
-    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=found.where)
+    return budget(case, claim + ", gained over given", source, radii @ weights, rates)
 
 
 @continuous
@@ -254,10 +251,7 @@ def tilted_energy(case: Case) -> Verdict | None:
     weights, omega = np.asarray(case.start.weights), np.asarray(field.frequencies)
     means = np.einsum("n,tnd->td", weights, case.points)
     values = float(field.coupling) / 2 * np.sum(means**2, axis=1) + turned @ (weights * omega)
-    found = balance(case, values, np.sum(case.velocities**2, axis=2) @ weights)
-    if found is None:
-        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
-    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=found.where)
+    return budget(case, claim, source, values, np.sum(case.velocities**2, axis=2) @ weights)
 
 
 @continuous
@@ -295,10 +289,7 @@ def opinion_energy(case: Case) -> Verdict | None:
         rates.append(-2 * float(weights @ (mass * np.sum(v**2, axis=1))))
     if max(rough) > 1e-10 * max(values):
         return not_applicable(claim, source, "the confidence is not smooth")
-    found = balance(case, np.array(values), np.array(rates))
-    if found is None:
-        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
-    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=found.where)
+    return budget(case, claim, source, np.array(values), np.array(rates))
 
 
 def _primitive(profile: Any, squares: np.ndarray, nodes: int) -> np.ndarray:
@@ -362,8 +353,6 @@ def tokens_part(case: Case) -> Verdict | None:
 @continuous
 def first_token_alone(case: Case) -> Verdict | None:
     """Under a causal mask the first token sees itself only: ẋ_1 = P V x_1, so e^{tV}x_1 normed."""
-    from scipy.linalg import expm
-
     claim, source = "the first token moves by itself, worst error", "karagodin2024clustering"
     field = case.field
     if not isinstance(field, SelfAttention) or not field.causal or not case.same_tokens:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from metastable.comparison.case import Case, about
-from metastable.comparison.laws import balance
+from metastable.comparison.laws import budget
 from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import SelfAttention
@@ -74,19 +74,14 @@ def _budgets(case: Case, facts: _Case) -> list[Verdict]:
         )
         for column, entry in zip(columns, row, strict=True):
             column.append(float(entry))
-    rows, times = [], len(facts.frames)
-    for k, claim in enumerate(claims):
-        found = None
-        if times == len(case.times):
-            gained, given = np.array(columns[2 * k]), np.array(columns[2 * k + 1])
-            found = balance(case, gained, given, error=1e-8)  # that of the stepper, with room
-        if found is None:
-            why = "it stays, or frames are too far apart to tell"
-            rows.append(not_applicable(claim, DERIVED, why))
-        else:
-            how = {"absolute": found.allowed, "reason": found.where}
-            rows.append(judge(claim, DERIVED, 1.0, found.ratio, **how))
-    return rows
+    if len(facts.frames) < len(case.times):
+        return [not_applicable(c, DERIVED, "needs a Gaussian in every frame") for c in claims]
+    series = [np.array(column) for column in columns]
+    # The error is that of the stepper, with room.
+    return [
+        budget(case, claim, DERIVED, *series[2 * k : 2 * k + 2], error=1e-8)
+        for k, claim in enumerate(claims)
+    ]
 
 
 def _equation(case: Case) -> Verdict:

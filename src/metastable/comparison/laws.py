@@ -9,6 +9,7 @@ import numpy as np
 
 from metastable.comparison.case import Case
 from metastable.comparison.equation import MARGIN, WIDE, weights_of
+from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields.schedule import jumps
 from metastable.measures import Points
 
@@ -23,10 +24,6 @@ class Balance(NamedTuple):
     allowed: float
     time: float
     intervals: int
-
-    @property
-    def where(self) -> str:
-        return f"worst at t = {self.time:.4g}, of {self.intervals} sharp intervals"
 
 
 def balance(
@@ -71,6 +68,25 @@ def balance(
     worst = sharp[np.argmax(np.abs(ratio[sharp] - 1) / allowed[sharp])]
     time = float(times[where[worst] + 1])
     return Balance(float(ratio[worst]), float(allowed[worst]), time, sharp.size)
+
+
+def budget(
+    case: Case,
+    claim: str,
+    source: str,
+    values: np.ndarray,
+    rates: np.ndarray,
+    *,
+    error: float = 1e-12,
+    note: str = "",
+) -> Verdict:
+    """The row of a law of change: gained over given must be 1 on every interval."""
+    found = balance(case, values, rates, error)
+    if found is None:
+        why = "nothing changes, or the frames are too far apart to tell: keep more"
+        return not_applicable(claim, source, why)
+    reason = f"worst at t = {found.time:.4g}, of {found.intervals} sharp intervals{note}"
+    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=reason)
 
 
 def _resolved(case: Case, k: int, nodes: list[np.ndarray], weights: list[np.ndarray]) -> bool:

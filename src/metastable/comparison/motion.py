@@ -9,7 +9,7 @@ import numpy as np
 
 from metastable.comparison import equation
 from metastable.comparison.case import MANY, Case, continuous
-from metastable.comparison.laws import balance, derivative
+from metastable.comparison.laws import budget, derivative
 from metastable.core.verdict import Verdict, decide, judge, not_applicable, sampled
 from metastable.fields import Block, SelfAttention
 from metastable.flows import Adaptive, Fixed, Geodesic, Hardmax, Layers, Merging
@@ -146,10 +146,7 @@ def energy_identity(case: Case) -> Verdict | None:
     ]
     weights = np.asarray(case.start.weights)
     metric = np.stack([case.climb.metric(frame) for frame in frames])
-    found = balance(case, energies, (weights * metric * speed).sum(axis=1))
-    if found is None:
-        return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
-    return judge(claim, source, 1.0, found.ratio, absolute=found.allowed, reason=found.where)
+    return budget(case, claim, source, energies, (weights * metric * speed).sum(axis=1))
 
 
 @continuous

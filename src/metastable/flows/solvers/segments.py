@@ -61,8 +61,11 @@ class Job(eqx.Module):
         """The first carry."""
 
     @abstractmethod
-    def segment(self, carry: Any, t0: Any, ts: Array) -> Segment:
-        """Advance from t0 and report the state at each time of ts."""
+    def segment(self, carry: Any, t0: Any, ts: Array, differentiable: bool = True) -> Segment:
+        """Advance from t0 and report the state at each time of ts.
+
+        One that need not be differentiable compiles faster.
+        """
 
     @abstractmethod
     def evaluations(self, attempts: int, segments: int) -> int:
@@ -71,7 +74,7 @@ class Job(eqx.Module):
 
 @eqx.filter_jit
 def _compiled(job: Job, carry: Any, t0: Any, ts: Array) -> Segment:
-    return job.segment(carry, t0, ts)
+    return job.segment(carry, t0, ts, differentiable=False)
 
 
 class TokenFlow(Solver):

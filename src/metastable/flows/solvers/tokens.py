@@ -16,7 +16,7 @@ from metastable.fields.sums import Sum, choose_sum
 from metastable.flows.solvers.frames import frame_times
 from metastable.flows.solvers.segments import Job, Segment, TokenFlow
 from metastable.flows.solvers.solver import Choices
-from metastable.flows.solvers.steps import Retracted, check_steps, evaluations_per_step
+from metastable.flows.solvers.steps import Retracted, check_steps, evaluations_per_step, march
 from metastable.flows.steppers import Adaptive, Fixed, Geodesic
 from metastable.geometry.sphere import exponential, project, retract
 from metastable.measures import Points
@@ -87,7 +87,9 @@ class Deterministic(Job):
             step = 0.01 / max(float(speed), 0.01 / horizon) if jnp.isfinite(speed) else jnp.nan
         return self.measure.points, jnp.asarray(step)
 
-    def segment(self, carry: tuple[Array, Array], t0: Any, ts: Array) -> Segment:
+    def segment(
+        self, carry: tuple[Array, Array], t0: Any, ts: Array, differentiable: bool = True
+    ) -> Segment:
         y, step = carry
         held = self.measure.on_sphere
         here = retract if held else (lambda y: y)
@@ -103,12 +105,27 @@ class Deterministic(Job):
         # long enough to reach the end, and the solver cuts what passes it.
         hair = 4e-16 * ts[-1] if isinstance(self.stepper, Fixed) else 0.0
         solver = self.stepper.solver
+        first = jnp.minimum(step + hair, ts[-1] - t0)
+        if not differentiable and isinstance(solver, diffrax.AbstractERK):
+            how = self.stepper
+            tolerances = (how.rtol, how.atol) if isinstance(how, Adaptive) else None
+            moved = lambda t, y: velocity(t, y, self)
+            limits: dict[str, Any] = {"most": how.max_steps, "held": held}
+            # Equal steps keep their length; only what passes the end is cut.
+            length = first if tolerances else step + hair
+            done = march(moved, solver, tolerances, y, t0, ts, length, **limits)
+            frames = here(done.frames)
+            if tolerances:
+                step = (ts[-1] - t0) / jnp.maximum(done.steps, 1)
+            spent = ~done.reached & (done.attempts >= how.max_steps)
+            carry = frames[-1], step
+            return Segment(frames, carry, done.steps, done.attempts, done.drift, spent)
         solution: Any = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             Retracted(solver) if held else solver,
             t0=t0,
             t1=ts[-1],
-            dt0=jnp.minimum(step + hair, ts[-1] - t0),
+            dt0=first,
             y0=y,
             args=self,
             saveat=diffrax.SaveAt(ts=ts, solver_state=True),
@@ -163,7 +180,9 @@ class Diffusive(Job):
         check_steps(horizon, self.step, self.limit)
         return self.measure.points, jnp.asarray(0)
 
-    def segment(self, carry: tuple[Array, Array], t0: Any, ts: Array) -> Segment:
+    def segment(
+        self, carry: tuple[Array, Array], t0: Any, ts: Array, differentiable: bool = True
+    ) -> Segment:
         rate = diffusion(self.field)
         root = jax.random.key(self.seed)
         held = self.measure.on_sphere
