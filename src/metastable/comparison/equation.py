@@ -67,7 +67,7 @@ def worst_residual(run: Trajectory) -> Residual | None:
     found: list[Residual] = []
     tested = 0
     stretches = [_Stretch(run, *ends) for ends in _stretches(run, times)]
-    # Each has another number of tokens and is compiled on its own: those that move most.
+    # Those between mergers in which tokens move most.
     stretches.sort(key=lambda stretch: -stretch.moved)
     for stretch in stretches[:STRETCHES]:
         found += stretch.worst()
@@ -87,6 +87,14 @@ def _stretches(run: Trajectory, times: np.ndarray) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairs if b > a]
 
 
+def _padded(frame: Points) -> Points:
+    """A power of two of tokens, those added without mass: few shapes need few compilations."""
+    spare = max(16, 1 << (frame.count - 1).bit_length()) - frame.count
+    x, w = np.asarray(frame.points), np.asarray(frame.weights)
+    points = np.concatenate([x, np.repeat(x[:1], spare, axis=0)])
+    return Points(points, np.concatenate([w, np.zeros(spare)]), on_sphere=frame.on_sphere)
+
+
 class _Stretch:
     """Frames `first` to `last` of a run, which hold the same tokens."""
 
@@ -94,6 +102,8 @@ class _Stretch:
         assert run.field is not None
         self.run, self.field, self.first = run, run.field, first
         self.frames: list[Points] = list(run.frames[first : last + 1])
+        if isinstance(run.stepper, Merging):
+            self.frames = [_padded(frame) for frame in self.frames]
         self.times = np.asarray(run.times, float)[first : last + 1]
         self.steps = np.diff(self.times)
         self.switches = np.array(jumps(self.field), float)

@@ -6,6 +6,7 @@ from typing import Any
 
 import diffrax
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from metastable.core import checks
@@ -82,9 +83,9 @@ class Deterministic(Job):
             step = 1e-3 * horizon
         else:
             # The time in which the fastest token covers a hundredth of a radian.
-            speed = jnp.max(jnp.abs(self.field.velocity(self.measure, t=0.0, sum=self.sum)))
+            speed = np.abs(self.field.velocity(self.measure, t=0.0, sum=self.sum)).max()
             # A speed that is not finite makes a step that is none, and the run ends at once.
-            step = 0.01 / max(float(speed), 0.01 / horizon) if jnp.isfinite(speed) else jnp.nan
+            step = 0.01 / max(float(speed), 0.01 / horizon) if np.isfinite(speed) else np.nan
         return self.measure.points, jnp.asarray(step)
 
     def segment(
