@@ -10,6 +10,7 @@ import numpy as np
 import xarray
 
 from metastable.core.result import VERDICTS, Result
+from metastable.core.verdict import AGREE, DISAGREE
 from metastable.report.figures.sweep import figures_of_sweep
 from metastable.report.page import Section, Table, page
 from metastable.sweep.observables import ERROR
@@ -33,12 +34,16 @@ def report_sweep(folder: str | Path) -> Path:
     facts |= {"samples in a cell": sweep.samples, "seed": sweep.seed}
     rows = [[cell, why["outcome"], why["message"]] for cell, why in state["failures"].items()]
     kept = folder / VERDICTS
+    verdicts = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
+    said = [row["verdict"] for row in verdicts]
+    told = f"; theory: {said.count(AGREE)} agree, {said.count(DISAGREE)} disagree" if said else ""
     failed = [Table(["cell", "outcome", "why"], rows)] if rows else []
     return page(
         folder / "report.html",
         sweep.name or folder.resolve().name,
-        verdicts=json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else (),
-        sentence=f"{state['done']} of {state['cells']} cells are done, {state['failed']} failed.",
+        verdicts=verdicts,
+        sentence=f"{state['done']} of {state['cells']} cells are done, {state['failed']} failed"
+        f"{told}.",
         facts=facts,
         figures=figures_of_sweep(data, sweep),
         sections=[Section("Observables", [_extremes(data)]), Section("Failed cells", failed)],
