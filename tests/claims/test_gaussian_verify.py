@@ -51,4 +51,5 @@ def test_command(tmp_path):
     words = ["--dim", "20", "--keys", "10", "--samples", "400", "--calm-samples", "4000"]
     done = CliRunner().invoke(app, ["verify", *words, "--json", "--out", str(tmp_path / "new")])
     told = json.loads(done.stdout)
-    assert told["loud"]["dim"] == 20 and told["page"].endswith("report.html")
+    assert told["kind"] == "gaussian" and set(told["data"]) == {"affine", "calm", "loud"}
+    assert (tmp_path / "new" / "report.html").is_file()
