@@ -465,6 +465,8 @@ def others(run: Trajectory, rng: Rng) -> list[Any]:
     if isinstance(start, ms.Points):
         plain += [ms.SelfAttention(hot, value=_matrix(rng, d)), ms.SelfAttention(hot, causal=True)]
         plain += [ms.SelfAttention(hot, normalized=False)]
+        # One whose tokens gather, and whose cluster goes on moving.
+        plain += 2 * [ms.SelfAttention(hot, value=_matrix(rng, d) / 2 + 2 * np.eye(d))]
     return [field + noise[0] for field in plain] if noise else plain
 
 
@@ -472,18 +474,21 @@ def replaced(run: Trajectory, rng: Rng) -> Trajectory | None:
     """The run of another field from the same start, labelled with this one's."""
     fields = others(run, rng)
     other = fields[rng.integers(len(fields))]
-    stepper, how, horizon = run.stepper, {}, float(run.times[-1])
+    stepper, how, horizon, start = run.stepper, {}, float(run.times[-1]), run.frames[0]
+    if isinstance(start, ms.Points) and start.on_sphere and getattr(run.field, "isotropic", False):
+        # Growth rates are tested where tokens are many.
+        start = ms.uniform(1000, 2, seed=_seed(rng)) if rng.random() < 0.3 else start
     if isinstance(stepper, ms.Merging | ms.Hardmax):
         hot = ms.SelfAttention(float(rng.uniform(2, 8)), normalized=bool(rng.integers(2)))
         other, stepper, horizon = [hot, ms.Kuramoto(1.5)][rng.integers(2)], ms.Merging(), math.inf
     elif not isinstance(stepper, ms.Layers):
         # Clocks differ: what one field has done in its own time another has barely begun.
-        horizon = float(rng.choice([horizon, 3.0, 25.0]))
+        horizon = float(rng.choice([horizon, 3.0, 25.0, 25.0]))
         how["frames"] = len(run.times)
     if stepper is not None:
         how["stepper"] = stepper
     try:
-        new = ms.flow(run.frames[0], other, horizon, seed=_seed(rng), progress=False, **how)
+        new = ms.flow(start, other, horizon, seed=_seed(rng), progress=False, **how)
     except ValueError:
         return None  # this stepper does not take that field
     return dataclasses.replace(new, field=run.field, stepper=run.stepper)

@@ -127,8 +127,7 @@ def table(state: Path) -> None:
     """The tables of docs/verdicts.md, as Markdown on stdout."""
     flipped = _flipped(state)
     rows: dict[str, dict[str, Any]] = {}
-    print("| kind of run | pages | physics rows tested | false alarms | compare / run |")
-    print("|---|---|---|---|---|")
+    print("| kind of run | pages | physics rows tested | false alarms |\n|---|---|---|---|")
     total = collections.Counter()
     for number, kind in enumerate(names_of("alarms")):
         pages = [p for p in _lines(state / "alarms" / f"{number:02d}.jsonl") if p["rows"]]
@@ -136,12 +135,11 @@ def table(state: Path) -> None:
             continue
         claims = _tested(pages, rows, kind)
         false = sum(any(row[2] == "disagree" for row in p["rows"]) for p in pages)
-        ratio = sum(p["compare"] for p in pages) / sum(p["run"] for p in pages)
         total += collections.Counter(pages=len(pages), false=false)
         counted = [claim for claim in claims if (kind, claim) in flipped]
         many = f"{len(counted)} that flip, of {len(claims)}"
-        print(f"| {kind} | {len(pages)} | {many} | {false} | {ratio:.2g} |")
-    print(f"| **all** | {total['pages']} | | {total['false']} | |")
+        print(f"| {kind} | {len(pages)} | {many} | {false} |")
+    print(f"| **all** | {total['pages']} | | {total['false']} |")
     print("\n| row | source | tested | smallest error caught in 80 % of runs |\n|---|---|---|---|")
     for claim, about in rows.items():
         print(f"| {claim} | {about['source']} | {about['count']} | {_smallest(about)} |")

@@ -156,7 +156,7 @@ def no_torque(case: Case) -> Verdict | None:
     m the metric in which the field climbs it (Z for SA, 1 for USA and potentials); ẋ from the
     frames, not from the field. Noether's theorem for rotations, derived.
     """
-    claim, source = "net torque over the motion, ‖Σwm(xẋᵀ − ẋxᵀ)‖/Σw|m||ẋ|", "rotation symmetry"
+    claim, source = "net torque over the motion, ‖Σwm(xẋᵀ − ẋxᵀ)‖/Σw‖mẋ‖", "rotation symmetry"
     climb = case.climb
     if climb is None or not case.on_sphere or not case.same_tokens or case.tokens > MANY:
         return None
