@@ -206,14 +206,14 @@ def cross_ratios(case: Case) -> Verdict | None:
     length = lambda i, j: np.linalg.norm(x[:, :, i] - x[:, :, j], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(length(0, 1) * length(2, 3)) - np.log(length(0, 3) * length(2, 1))
-    least = np.min([length(i, j) for i, j in ((0, 1), (2, 3), (0, 3), (2, 1))], axis=0)
-    errors = np.abs(logs - logs[0])
-    allowed = 10 * 1e-8 * math.sqrt(case.tokens * case.dim) * (1 / least + 1 / least[0])
+        errors = np.abs(logs - logs[0])
+        least = np.min([length(i, j) for i, j in ((0, 1), (2, 3), (0, 3), (2, 1))], axis=0)
+        allowed = 10 * 1e-8 * math.sqrt(case.tokens * case.dim) * (1 / least + 1 / least[0])
     sharp = np.isfinite(errors) & (allowed < 0.05)
     sharp[0] = False
     if not sharp.any():
         return not_applicable(claim, source, "tokens are too close together to tell")
-    ratio = np.where(sharp, errors / allowed, -1.0)
+    ratio = np.divide(errors, allowed, out=np.full_like(errors, -1.0), where=sharp)
     at = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     when = f"logarithm, worst at t = {case.times[at[0]]:.4g}"
     return judge(claim, source, 0.0, float(errors[at]), absolute=float(allowed[at]), reason=when)
