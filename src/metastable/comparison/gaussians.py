@@ -145,7 +145,8 @@ def _moved(
         return np.concatenate([value @ (mean + cov @ (form @ mean)), (moved + moved.T).ravel()])
 
     start = np.concatenate([mean, cov.ravel()])
-    solved = solve_ivp(velocity, (0, length), start, method="DOP853", rtol=1e-10, atol=1e-12)
+    with np.errstate(over="ignore", invalid="ignore"):  # a blow-up inside
+        solved = solve_ivp(velocity, (0, length), start, method="DOP853", rtol=1e-10, atol=1e-12)
     end = solved.y[:, -1]
     return (end[:dim], end[dim:].reshape(dim, dim)) if solved.success else None
 
