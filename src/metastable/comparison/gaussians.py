@@ -115,8 +115,9 @@ def _equation(case: Case) -> Verdict:
         if end is None:
             continue  # a blow-up inside
         for one, other in zip(end, (after.mean, after.cov), strict=True):
-            size = np.linalg.norm(other)
-            if size > 0:
+            with np.errstate(over="ignore"):  # close to a blow-up
+                size = np.linalg.norm(other)
+            if 0 < size < math.inf:
                 errors.append((float(np.linalg.norm(one - other) / size), float(times[k + 1])))
     if not errors:
         return not_applicable(claim, SOURCE, "no interval could be integrated again")

@@ -296,7 +296,7 @@ def _critical(field: Field, dim: int) -> dict[str, Any]:
     if growth is None or not np.isfinite(growth.rates).all():
         return {}
     degrees = np.arange(1.0, len(growth.rates) + 1)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         bounds = degrees * (degrees + dim - 2) / np.where(growth.rates > 0, growth.rates, 0.0)
     least = float(bounds.min())
     return {"critical_noise": least} if math.isfinite(least) else {}
