@@ -6,9 +6,9 @@
     python benchmarks/verdicts.py table
 
 Every kind of field, measure and stepper in turn, from random starts and parameters
-(`verdict_runs.py`). `flips` puts another kind of field in the place of the stated one. What was
-done is kept in the state folder, one line a page; stopped, it goes on where it was. `table`
-writes the tables of docs/verdicts.md.
+(`verdict_runs.py`, `verdict_plants.py`). `flips` puts another kind of field in the place of the
+stated one. What was done is kept in the state folder, one line a page; stopped, it goes on where
+it was. `table` writes the tables of docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -40,9 +40,14 @@ COMMON = (
 
 
 def names_of(what: str) -> list[str]:
-    from verdict_runs import KINDS, PLANTS
+    return list(runs_of(what))
 
-    return list(PLANTS if what == "power" else KINDS)
+
+def runs_of(what: str) -> dict[str, Any]:
+    from verdict_plants import PLANTS
+    from verdict_runs import KINDS
+
+    return PLANTS if what == "power" else KINDS
 
 
 def page(what: str, name: str, number: int) -> dict[str, Any] | None:
@@ -53,7 +58,7 @@ def page(what: str, name: str, number: int) -> dict[str, Any] | None:
 
     rng = np.random.default_rng([SEEDS[what], names_of(what).index(name), number])
     began = time.perf_counter()
-    run = (runs.PLANTS if what == "power" else runs.KINDS)[name](rng)
+    run = runs_of(what)[name](rng)
     flown = time.perf_counter() - began
     if what == "flips":
         run = runs.replaced(run, rng)

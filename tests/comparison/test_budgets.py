@@ -23,6 +23,7 @@ SA, USA = ms.SelfAttention(2.0), ms.SelfAttention(2.0, normalized=False)
 ROWS = {
     "energy gained": (ms.uniform(40, 3, seed=1), ms.SelfAttention(2.0, value=TURN), SA, 6.0),
     "net torque": (ms.uniform(40, 3, seed=1), SA, ms.SelfAttention(2.0, value=TURN), 6.0),
+    "Rényi centres": (ms.uniform(40, 2, seed=1), ms.SelfAttention(20.0, causal=True), SA, 20.0),
     "the mean by the stationary law": (
         CAP,
         ms.SelfAttention(1.0, position=ms.Alibi(0.1)),

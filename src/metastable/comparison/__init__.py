@@ -9,7 +9,8 @@ from typing import Any
 from metastable.comparison.case import Case
 from metastable.comparison.citations import cite
 from metastable.comparison.claims import CLAIMS
-from metastable.comparison.prediction import Prediction, predict
+from metastable.comparison.forecast import predict
+from metastable.comparison.prediction import Prediction
 from metastable.core.verdict import Comparison, Verdict, not_applicable, settle
 from metastable.flows import Hardmax, Trajectory
 from metastable.measures import Points

@@ -30,6 +30,7 @@ from metastable.comparison.consensus import cap_never_widens as cap_never_widens
 from metastable.comparison.ending import equiangular_law as equiangular_law
 from metastable.comparison.ending import pair_merges as pair_merges
 from metastable.comparison.ending import causal_leader as causal_leader
+from metastable.comparison.ending import renyi_centres_stay as renyi_centres_stay
 from metastable.comparison.ending import repulsive_minimum as repulsive_minimum
 from metastable.comparison.ending import nested_hulls as nested_hulls
 from metastable.comparison.forces import first_drift as first_drift

@@ -10,7 +10,7 @@ from scipy.integrate import simpson, solve_ivp
 from scipy.linalg import expm
 
 from metastable.comparison.case import Case, applied, continuous
-from metastable.comparison.prediction import matrices_of
+from metastable.comparison.forecast import matrices_of
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import (

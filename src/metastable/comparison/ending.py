@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison.case import Case, continuous
-from metastable.comparison.prediction import matrices_of
+from metastable.comparison.forecast import matrices_of
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
 from metastable.fields import Rescaled, SelfAttention
 from metastable.observe import clusters, hemisphere, hull, hull_contains
-from metastable.theory import configurations, equiangular, limits, metastability, pairs, regimes
+from metastable.theory import (
+    causal,
+    configurations,
+    equiangular,
+    limits,
+    metastability,
+    pairs,
+    regimes,
+)
 
 
 def single_cluster(case: Case) -> Verdict | None:
@@ -116,6 +124,39 @@ def causal_leader(case: Case) -> Verdict | None:
         far = f"farthest token still {distance:.2g} away at t = {case.times[-1]:.4g}"
         return not_applicable(claim, source, far)
     return judge(claim + ", farthest token", source, 0.0, distance, absolute=0.1)
+
+
+@continuous
+def renyi_centres_stay(case: Case) -> Verdict | None:
+    """A token of the circle far from all earlier ones hardly moves up to its time.
+
+    All earlier farther than x(1+2ε) of token s: it moves by εx at most up to T = εx/(s h(x)),
+    h(x) = e^{β(cos x−1)} sin x; ε = 0.1 here, and x as large as the start allows.
+    """
+    claim, source = "Rényi centres stay, worst move over its bound", "karagodin2024clustering, §5"
+    if not case.alone or case.head is None or not case.head.causal or case.dim != 2:
+        return None
+    plain = all(m is None for m in (case.head.query, case.head.key, case.head.value))
+    equal = np.ptp(np.asarray(case.start.weights)) < 1e-12
+    if not plain or not equal or len(case.head.position) > 1 or not case.same_tokens:
+        return None
+    order = np.argsort(np.asarray(case.start.positions), kind="stable")
+    x = case.points[:, order]
+    angles = np.arccos(np.clip(x[0] @ x[0].T, -1.0, 1.0))
+    moved = np.arccos(np.clip(np.sum(x * x[:1], axis=2), -1.0, 1.0))
+    worst = 0.0
+    for s in range(1, case.tokens):
+        gap = float(angles[s, :s].min()) / 1.2
+        try:
+            factor = gap * math.sqrt(case.beta)
+            log_time = causal.log_persistence_time(case.beta, s, factor=factor, drift=0.1)
+        except ValueError:
+            continue  # within reach of an earlier token
+        held = np.log(np.maximum(case.times - case.times[0], 1e-300)) <= log_time
+        worst = max(worst, float(moved[held, s].max(initial=0.0)) / (0.1 * gap))
+    if worst == 0:
+        return not_applicable(claim, source, "no frame before the first centre may move")
+    return decide(worst <= 1, claim, source, "at most 1", worst, "bound")
 
 
 def repulsive_minimum(case: Case) -> Verdict | None:

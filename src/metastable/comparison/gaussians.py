@@ -8,8 +8,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from metastable.comparison.case import Case, about
+from metastable.comparison.forecast import matrices_of
 from metastable.comparison.laws import budget
-from metastable.comparison.prediction import matrices_of
 from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import SelfAttention
 from metastable.flows import Fixed, Layers, Trajectory, flow

@@ -6,7 +6,7 @@ import dataclasses
 from functools import lru_cache
 from typing import Any
 
-from metastable.comparison.prediction import Prediction, predict
+from metastable.comparison import Prediction, predict
 from metastable.flows.build import build_start
 from metastable.flows.spec import Experiment
 from metastable.measures import Points
