@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import metastable as ms
+from metastable.fields.random import CommonNoise
 from metastable.fields.sums import Dense
 from metastable.flows import Trajectory
 
@@ -197,6 +198,14 @@ def _noise(rng: Rng) -> Trajectory:
     return ms.flow(start, field, 15.0, seed=new_seed(rng), sum=Dense(), progress=False)
 
 
+def _random_depth(rng: Rng) -> Trajectory:
+    start, beta = _start(rng, SIZES[rng.integers(6)]), _beta(rng, 4.0)
+    field = ms.RandomValue(beta) if rng.random() < 0.8 else ms.RandomHeads(2, beta)
+    span = float(rng.choice([1.0, 10.0])) / (start.dim - 1)
+    how = {"stepper": ms.Layers(span / 200), "seed": new_seed(rng)} if rng.integers(2) else {}
+    return ms.flow(start, field, span, progress=False, **{"seed": new_seed(rng)} | how)
+
+
 def _rescaled(rng: Rng) -> Trajectory:
     d = int(rng.choice([2, 3]))
     start = ms.Points(rng.normal(size=(20, d)), on_sphere=False)
@@ -278,6 +287,7 @@ KINDS: dict[str, Callable[[Rng], Trajectory]] = {
     "Kuramoto": _kuramoto,
     "potential": _potential,
     "noise": _noise,
+    "random depth": _random_depth,
     "pure attention in R^d": _rescaled,
     "schedule": _schedule,
     "layers": _layers,
@@ -306,6 +316,9 @@ def others(run: Trajectory, rng: Rng) -> list[Any]:
         return [ms.Block(rng.choice(inner), kind) for kind in kinds]  # pyright: ignore
     if isinstance(own, ms.Krause):
         return [ms.SelfAttention(0.3), ms.SelfAttention(0.3, value=-1.0), ms.SelfAttention(2.0)]
+    if isinstance(own, CommonNoise):
+        other = [ms.RandomValue(3 * hot), ms.RandomValue(None), ms.RandomValue(hot, causal=True)]
+        return [*other, ms.RandomValue(hot, 1.5), ms.Kuramoto(0.1) + ms.Noise(2.0)]
     plain = [ms.SelfAttention(hot), ms.SelfAttention(hot, value=-1.0), ms.Kuramoto(1.5)]
     plain += [ms.Potential(_Cubic(jnp.array([0.5, -1.0, 0.5]))), ms.Kuramoto(-1.0)]
     if isinstance(start, ms.Points):

@@ -29,6 +29,8 @@ from metastable.fields import PeriNorm as PeriNorm
 from metastable.fields import PostNorm as PostNorm
 from metastable.fields import Potential as Potential
 from metastable.fields import PreNorm as PreNorm
+from metastable.fields import RandomHeads as RandomHeads
+from metastable.fields import RandomValue as RandomValue
 from metastable.fields import Rescaled as Rescaled
 from metastable.fields import Rope as Rope
 from metastable.fields import Schedule as Schedule

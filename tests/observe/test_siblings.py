@@ -31,7 +31,8 @@ FILL = {
 ANSWERED = "energy similarity effective_rank clusters wasserstein singular_values residual".split()
 # What has no meaning for a sort of measure, and is refused with our sentence.
 REFUSED = {
-    "Density": set("attention bures_wasserstein equilibrium gram_rank hemisphere hull hyperplanes "
+    "Density": set("attention attention_rows bures_wasserstein equilibrium gram_rank hemisphere "
+                   "hull hyperplanes "
                    "kernel_modes leaders log_potential lyapunov_exponents pairwise_similarity "
                    "sinkhorn sliced_wasserstein".split()),
     "Points": {"bures_wasserstein", "entropy", "free_energy", "peaks"},

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
-from metastable.theory.context import critical_scaling, layer_correlation
+from metastable.theory.context import (
+    accumulation_scale,
+    cap_constant,
+    critical_beta,
+    critical_scaling,
+    expected_gap_count,
+    layer_correlation,
+    window_law,
+)
 
 
 @pytest.mark.parametrize(("rho", "gamma", "n"), [(0.3, 1.0, 7), (0.5, 2.0, 50), (0.9, 4.0, 20)])
@@ -38,6 +47,91 @@ def test_bad_arguments_are_named():
         lambda: critical_scaling(1.0),
         lambda: layer_correlation(0.5, -1.0),
         lambda: layer_correlation(0.5, 1.0, tokens=1),
+        lambda: window_law(0.0, 3),
+        lambda: window_law(1.0, 1),
+        lambda: critical_beta(1, 10),
+        lambda: expected_gap_count(2.1, 3, 10),
+        lambda: accumulation_scale([0.0], [2.0]),
     ):
         with pytest.raises(ValueError, match="must"):
             call()
+
+
+def law_on_the_sphere(scale):
+    """E Σw², E max w and entropy on S², where the inner integrals are elementary (mpmath)."""
+    rate = 1 / (2 * mpmath.mpf(scale))
+    ein = lambda v: mpmath.euler + mpmath.log(v) + mpmath.e1(v)  # ∫_0^1 (1−e^{−vz})dz/z
+    damp = lambda v: mpmath.exp(-v - rate * ein(v))
+    squares = lambda v: (1 - mpmath.exp(-v) * (1 + v)) / v**2  # ∫_0^1 z e^{−vz}dz
+    logs = lambda v: (mpmath.log(v) + mpmath.euler + mpmath.e1(v)) / v  # −∫_0^1 log z e^{−vz}dz
+    integral = lambda f: float(mpmath.quad(f, [0, 0.1, 1, 4, 15, 60]))
+    entropy = lambda v: mpmath.exp(-v) * (1 - mpmath.exp(-rate * ein(v))) / v
+    return (
+        integral(lambda v: v * damp(v) * (1 + rate * squares(v))),
+        integral(damp),
+        integral(lambda v: entropy(v) + damp(v) * rate * logs(v)),
+    )
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.5, 3.0])
+def test_window_law_on_the_sphere_is_that_of_mpmath(scale):
+    assert window_law(scale, 3) == pytest.approx(law_on_the_sphere(scale), rel=1e-9)
+
+
+def poisson(scale, dim, own, draws=4000, arrivals=600):
+    rng = np.random.default_rng([dim, own])
+    gamma = np.cumsum(rng.exponential(size=(draws, arrivals)), axis=1)
+    constant = math.gamma(dim / 2) / (2 * math.sqrt(math.pi) * math.gamma((dim + 1) / 2))
+    logits = -scale / 2 * (gamma / constant) ** (2 / (dim - 1))
+    logits = np.concatenate([np.zeros((draws, 1)), logits], axis=1)[:, 0 if own else 1 :]
+    w = np.exp(logits - logits.max(1, keepdims=True))
+    w /= w.sum(1, keepdims=True)
+    entropy = -np.sum(w * np.log(np.where(w > 0, w, 1)), axis=1)
+    each = np.stack([np.sum(w * w, 1), w.max(1), entropy])
+    return each.mean(1), each.std(1) / math.sqrt(draws)
+
+
+@pytest.mark.parametrize(("scale", "dim"), [(0.5, 2), (1.0, 4), (3.0, 6)])
+@pytest.mark.parametrize("own", [True, False])
+def test_window_law_is_that_of_poisson_draws(scale, dim, own):
+    mean, error = poisson(scale, dim, own)  # seeded; 4 standard errors
+    assert np.all(np.abs(np.array(window_law(scale, dim, own=own)) - mean) < 4 * error)
+
+
+def test_the_token_itself_matters_everywhere_but_on_the_sphere():
+    for scale in (0.05, 1.0):
+        law, without = window_law(scale, 3), window_law(scale, 3, own=False)
+        assert law == pytest.approx(without, rel=1e-8)
+    assert window_law(1.0, 4).largest > 1.2 * window_law(1.0, 4, own=False).largest
+
+
+@pytest.mark.parametrize("dim", [2, 3, 5])
+def test_below_and_above_the_window(dim):
+    a, small = (dim - 1) / 2, 1e-5
+    local = (small / 2) ** a / (2**a * cap_constant(dim) * math.gamma(a + 1))  # E Σz²/(E Σz)²
+    assert window_law(small, dim).participation == pytest.approx(local, rel=5e-3)
+    assert window_law(1e8, dim).largest == pytest.approx(1.0, abs=1e-4)
+    assert critical_beta(dim, 1e4, 2.0) == pytest.approx(2.0 * 1e4 ** (1 / a))
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 9])
+def test_gap_counts_are_caps(dim):
+    density = lambda s: (1 - s * s) ** ((dim - 3) / mpmath.mpf(2))
+    share = mpmath.quad(density, [0.7, 0.9, 1]) / mpmath.quad(density, [-1, 0, 1])
+    assert expected_gap_count(0.3, dim, 101) == pytest.approx(100 * float(share), rel=1e-9)
+    near = 1e8 * cap_constant(dim) * (2 * 1e-5) ** ((dim - 1) / 2)
+    assert expected_gap_count(1e-5, dim, 1e8) == pytest.approx(near, rel=1e-4)
+
+
+def test_accumulation_scale_gives_the_published_laws():
+    n, rho = 1e6, 0.3
+    one_gap = accumulation_scale([1 - rho], [n])
+    assert one_gap == pytest.approx(critical_scaling(rho) * math.log(n))
+    gap = np.linspace(1e-3, 6, 2000)
+    top = math.sqrt(2 * math.log(n))
+    gaussian = accumulation_scale(gap, np.exp(gap * top - gap**2 / 2))
+    assert gaussian == pytest.approx(top, rel=1e-3)
+    assert accumulation_scale([1 / math.log(n)], [n]) == pytest.approx(math.log(n) ** 2)
+    gap = np.geomspace(1e-8, 1, 4000)
+    on_sphere = accumulation_scale(gap, n * gap / 2)  # max of log(ng/2)/g at ng/2 = e
+    assert on_sphere == pytest.approx(n / (2 * math.e), rel=1e-3)

@@ -14,6 +14,7 @@ from metastable.core.numerics import jnp
 from metastable.fields import Block, Field, SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.noise import diffusion
+from metastable.fields.random import common_noise
 from metastable.flows import Hardmax, Layers, Trajectory
 from metastable.measures import Points
 from metastable.observe import amplitudes
@@ -62,7 +63,8 @@ class Case:
         self.dim, self.tokens = self.start.dim, getattr(self.start, "count", 0)
         self.on_sphere = bool(getattr(self.start, "on_sphere", False))
         self.rate = float(diffusion(run.field))
-        self.noisy = self.rate > 0
+        self.common = common_noise(run.field)
+        self.noisy = self.rate > 0 or bool(self.common)
         named = str(run.statistics.get("stepper", "")).startswith("layers")
         self.discrete = named or isinstance(run.stepper, Layers)
         for k, frame in enumerate(run.frames):
@@ -117,7 +119,8 @@ class Case:
 
     @functools.cached_property
     def energies(self) -> np.ndarray | None:
-        return energy_series(self.run)
+        """Of every frame; None where that would sum over all pairs of very many tokens."""
+        return None if self.tokens > MANY else energy_series(self.run)
 
     @functools.cached_property
     def points(self) -> np.ndarray:
@@ -146,7 +149,7 @@ class Case:
         """Growth rates around the uniform measure, noise included."""
         if not self.on_sphere:
             return None
-        return linear_growth(self.field, self.dim, 1 / self.rate if self.noisy else math.inf)
+        return linear_growth(self.field, self.dim, 1 / self.rate if self.rate > 0 else math.inf)
 
     @functools.cached_property
     def modes(self) -> int:

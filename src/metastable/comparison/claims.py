@@ -50,6 +50,12 @@ from metastable.comparison.budgets import three_hyperplanes as three_hyperplanes
 from metastable.comparison.budgets import diameter_falls as diameter_falls
 from metastable.comparison.budgets import merger_times as merger_times
 from metastable.comparison.budgets import hardmax_events as hardmax_events
+from metastable.comparison.random_depth import common_strength as common_strength
+from metastable.comparison.random_depth import one_matrix_moves_all as one_matrix_moves_all
+from metastable.comparison.random_depth import beta_of_random_head as beta_of_random_head
+from metastable.comparison.random_depth import similarity_drift as similarity_drift
+from metastable.comparison.random_depth import common_contraction as common_contraction
+from metastable.comparison.random_depth import shape_freezes as shape_freezes
 from metastable.comparison.densities import judge_density as judge_density
 from metastable.comparison.gaussians import judge_gaussian as judge_gaussian
 

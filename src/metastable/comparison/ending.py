@@ -50,11 +50,12 @@ def counts_fall(case: Case) -> Verdict | None:
     if not case.attractive:
         return None
     few = max(4, case.tokens // 4)  # many single tokens are no clusters
-    tight = [
-        groups.count
-        for groups in (clusters(frame, case.beta) for frame in case.run.frames)
-        if groups.count <= few and groups.radii.max() < 0.1 / math.sqrt(max(case.beta, 1.0))
-    ]
+    tight: list[int] = []
+    for frame in reversed(case.run.frames):  # from the end, as far as they are tight
+        groups = clusters(frame, case.beta)
+        if groups.count > few or groups.radii.max() >= 0.1 / math.sqrt(max(case.beta, 1.0)):
+            break
+        tight.insert(0, groups.count)
     if len(tight) < 2:
         return not_applicable(claim, source, "no two frames with all tokens in tight clusters")
     rises = int(np.maximum(np.diff(tight), 0).sum())

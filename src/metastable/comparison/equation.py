@@ -19,7 +19,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.schedule import jumps
 from metastable.fields.sums import Dense, choose_sum
-from metastable.flows import Adaptive, Fixed, Geodesic, Layers, Merging, Trajectory
+from metastable.flows import Adaptive, Fixed, Layers, Merging, Trajectory
 from metastable.flows.solvers.segments import Job
 from metastable.flows.solvers.token_layers import apply_layers
 from metastable.flows.solvers.tokens import Deterministic, Diffusive
@@ -37,7 +37,6 @@ STRETCHES = 4  # between mergers that are tested
 LONGEST = 50.0  # of an interval, in units of the clock, of a run that merges tokens
 BATCH = 8  # intervals that are integrated again in one call
 ROUNDING = 1e-13
-SEED = 4_020_104  # of the noise of simulations, which no run should share
 TIGHT = 1e-10
 
 
@@ -342,42 +341,3 @@ def _layers_again(
         lambda at: apply_layers(start.at(at[0]), field, Dense(), how, at[1], count, depth),
         (points, first),
     )
-
-
-class Draws(NamedTuple):
-    """Every interval of a noisy run, drawn again: where it began, ended, would end, and could."""
-
-    starts: np.ndarray  # (k, n, d)
-    ends: np.ndarray
-    calm: np.ndarray  # without noise
-    again: np.ndarray  # with other noise
-
-    def squares(self) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances from the path without noise, of the run and of the simulation, (k,)."""
-        total = lambda ends: np.sum((ends - self.calm) ** 2, axis=(1, 2))
-        return total(self.ends), total(self.again)
-
-    def along(self) -> tuple[np.ndarray, np.ndarray]:
-        """⟨run − simulation, path without noise⟩, and that path's square, each over the noise.
-
-        Both are divided by the squared size of what noise did, which treats run and simulation
-        alike, so that intervals of much drift and little noise count most.
-        """
-        path = self.calm - self.starts
-        size = np.maximum(sum(self.squares()), 1e-300)
-        along = np.sum((self.ends - self.again) * path, axis=(1, 2))
-        return along / size, np.sum(path**2, axis=(1, 2)) / size
-
-
-def simulated(run: Trajectory) -> Draws:
-    """All intervals of a run with noise, simulated from their first frame by the stated field."""
-    assert run.field is not None
-    start, times = run.frames[0], np.asarray(run.times, float)
-    stepper = run.stepper or Geodesic()
-    step = jnp.asarray(stepper.resolve(start, run.field, Dense()))
-    points = np.stack([np.asarray(frame.points) for frame in run.frames])
-    pieces = np.column_stack([times[:-1], times[1:]])
-    job = Diffusive(start, run.field, Dense(), step, jnp.asarray(SEED), stepper.max_steps)
-    calm = Deterministic(start, run.field, Dense(), Adaptive(1e-6, 1e-6))
-    ends = (ends_of(one, points[:-1], pieces) for one in (calm, job))
-    return Draws(points[:-1], points[1:], *ends)

@@ -143,7 +143,7 @@ def calm_amplitudes(case: Case) -> Verdict | None:
     """
     claim = "power of the slowest harmonic under noise, over the predicted"
     source = "linear stability with noise, derived"
-    if case.growth is None or not case.noisy or not case.same_tokens:
+    if case.growth is None or case.rate == 0 or not case.same_tokens:
         return None
     if not case.starts_uniform or np.max(case.rates) >= 0:
         return None
@@ -170,7 +170,9 @@ def cluster_width(case: Case) -> Verdict | None:
     Its width s must be small: β s² and s² d are what linear theory leaves out, and allowed for.
     """
     claim, source = "width of the cluster under noise, over the predicted", "Ornstein–Uhlenbeck"
-    if not case.noisy or not case.on_sphere or not case.same_tokens or case.tokens < 3:
+    if case.rate == 0 or case.common or not case.on_sphere or not case.same_tokens:
+        return None
+    if case.tokens < 3:
         return None
     movers = [p for p in getattr(case.field, "parts", ()) if not isinstance(p, Noise)]
     weights = np.asarray(case.start.weights)
@@ -226,7 +228,7 @@ def noise_threshold(case: Case) -> Verdict | None:
     fluctuations are large: tokens cannot tell with n(κ/κ_# − 1) < 50, or n(1 − κ/κ_#) < 20, where
     that value nears 0.7 on the circle.
     """
-    if not case.noisy or case.head is None or not case.on_sphere or not case.head.isotropic:
+    if case.rate == 0 or case.head is None or not case.on_sphere or not case.head.isotropic:
         return None
     head = case.head
     if head.query is not None or head.key is not None or head.value is not None:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison.linear import UNKNOWN, Growth, linear_growth, scales
-from metastable.comparison.prediction import BEYOND, LABELS, Prediction
+from metastable.comparison.prediction import BEYOND, LABELS, OTHERS, Prediction
 from metastable.core import checks
 from metastable.fields import Field, Noise, SelfAttention
 from metastable.fields.noise import diffusion
+from metastable.fields.random import CommonNoise, RandomValue
 from metastable.measures import Gaussian, Measure
 from metastable.observe.summary import attention_of
-from metastable.theory import counts, gaussian, noise, regimes, ring, spectrum
+from metastable.theory import counts, gaussian, noise, random_depth, regimes, ring, spectrum
 
 MOST_TOKENS, HIGHEST_DIM, LEAST_KAPPA = 10**18, 10**6, 1e-300
 # Random starts behind the distribution of first clusters, half a second of work at most.
@@ -59,6 +60,8 @@ def predict(
     _require("dim", dim, 2, HIGHEST_DIM)
     if tokens is not None:
         _require("tokens", tokens, 1, MOST_TOKENS)
+    if isinstance(field, CommonNoise):
+        return _of_random_depth(field, dim, tokens)
     kappa = _inverse_noise(field)
     head = attention_of(field)
     known: dict[str, Any] = {}
@@ -119,11 +122,43 @@ def _of_gaussian(field: Field, start: Gaussian) -> Prediction:
         beta=None if head is None else float(head.beta),
         clock=field.clock or "none",
         blow_up_time=time,
-        of_gaussian=True,
+        about="gaussian",
     )
     space = "known of tokens on the sphere; this is a Gaussian in R^d"
     reasons = dict.fromkeys(("rates", *LABELS), space)
     return dataclasses.replace(result, reasons=reasons | ({} if time else {"blow_up_time": why}))
+
+
+def _of_random_depth(field: CommonNoise, dim: int, tokens: int | None) -> Prediction:
+    """Two tokens under common noise; time runs σ² times as fast as in `theory.random_depth`."""
+    head = field.head if isinstance(field, RandomValue) else None
+    beta = math.inf if head is None else float(head.beta)
+    pair, speed = random_depth.PairDiffusion(beta, dim), float(field.strength)
+    causal = head is not None and head.causal
+    known: dict[str, Any] = {}
+    if isinstance(field, RandomValue) and not causal:
+        known = {
+            "consensus_exponent": speed * pair.consensus_exponent,
+            "antipodal_exponent": speed * pair.antipodal_exponent,
+            "antipodal_beta": random_depth.antipodal_beta(dim),
+            "antipodal_chance": pair.antipodal_chance() if dim > 2 else None,
+        }
+    elif not causal:
+        known = {"consensus_exponent": speed * -(dim - 1.0)}
+    result = Prediction(
+        dim=dim,
+        beta=None if head is None else beta,
+        clock=field.clock,
+        tokens=tokens,
+        about="random depth",
+        **known,
+    )
+    plain = "known for one head with Q = K = I, without a mask"
+    missing = [key for key in OTHERS["random depth"] if getattr(result, key) is None]
+    steady = "known of a force that does not change"
+    return dataclasses.replace(
+        result, reasons=dict.fromkeys(("rates", *LABELS), steady) | dict.fromkeys(missing, plain)
+    )
 
 
 def _require(name: str, value: Any, least: int, most: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from metastable.comparison import equation
 from metastable.comparison.case import MANY, Case, continuous
 from metastable.comparison.laws import budget, derivative
+from metastable.comparison.simulation import Draws, simulated
 from metastable.core.verdict import Verdict, decide, judge, not_applicable, sampled
 from metastable.fields import Block, SelfAttention
 from metastable.flows import Adaptive, Fixed, Geodesic, Hardmax, Layers, Merging
@@ -65,7 +66,7 @@ def noise_strength(case: Case) -> Verdict | None:
     """
     claim = "strength κ of the noise"
     draws = _noise(case, claim)
-    if not isinstance(draws, equation.Draws):
+    if not isinstance(draws, Draws):
         return draws
     observed, simulated = draws.squares()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,26 +75,26 @@ def noise_strength(case: Case) -> Verdict | None:
     kappa, count = 1 / case.rate, len(ratios)
     error = kappa * math.sqrt(float(np.sum(ratios**2))) / count
     seen = kappa * math.exp(-float(np.mean(ratios)))
-    return sampled(claim, NOISE, kappa, seen, _symmetric(ratios), error)
+    return sampled(claim, NOISE, kappa, seen, symmetric(ratios), error)
 
 
 def noise_drift(case: Case) -> Verdict | None:
     """The drift of noisy tokens along the path without noise, against the same simulation."""
     claim = "drift under noise along the stated one, as a factor"
     draws = _noise(case, claim)
-    if not isinstance(draws, equation.Draws):
+    if not isinstance(draws, Draws):
         return draws
     along, lengths = draws.along()
     if lengths.sum() == 0:
         return not_applicable(claim, NOISE, "the stated field moves nothing")
     seen = 1 + float(along.sum() / lengths.sum())
     error = math.sqrt(float(np.sum(along**2))) / float(lengths.sum())
-    return sampled(claim, NOISE, 1.0, seen, _symmetric(along), error)
+    return sampled(claim, NOISE, 1.0, seen, symmetric(along), error)
 
 
 def _noise(case: Case, claim: str) -> Any:
     """Simulations of every interval, or why there are none."""
-    if not case.noisy:
+    if case.rate == 0 or case.common:
         return None
     if not isinstance(case.run.stepper, Geodesic | None):
         return not_applicable(claim, NOISE, f"not for {type(case.run.stepper).__name__}")
@@ -102,11 +103,11 @@ def _noise(case: Case, claim: str) -> Any:
     if len(case.times) <= FEWEST:
         return not_applicable(claim, NOISE, f"needs more than {FEWEST} frames")
     if not hasattr(case, "draws"):
-        case.draws = equation.simulated(case.run)  # pyright: ignore[reportAttributeAccessIssue]
+        case.draws = simulated(case.run)  # pyright: ignore[reportAttributeAccessIssue]
     return case.draws  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _symmetric(differences: np.ndarray) -> float:
+def symmetric(differences: np.ndarray) -> float:
     """Bound on the probability of so large a sum of conditionally symmetric differences."""
     size = float(np.sum(differences**2))
     return 1.0 if size == 0 else min(1.0, 2 * math.exp(-(float(differences.sum()) ** 2) / size / 2))

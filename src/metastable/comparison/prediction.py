@@ -17,7 +17,16 @@ LABELS = {
     "single_cluster_theorem": "one cluster in the end",
     "limit_set": "where a cluster goes",
 }
-OF_GAUSSIANS = {"blow_up_time": "time of the blow-up"}
+# Of other things than tokens under a steady force.
+OTHERS = {
+    "gaussian": {"blow_up_time": "time of the blow-up"},
+    "random depth": {
+        "consensus_exponent": "rate of log(1−ρ) of a close pair",
+        "antipodal_exponent": "rate of log(1+ρ) of an opposite pair",
+        "antipodal_beta": "β above which opposite pairs attract",
+        "antipodal_chance": "chance of two orthogonal tokens to end opposite",
+    },
+}
 BEYOND = "outside the range of doubles"
 
 
@@ -38,6 +47,9 @@ class Prediction:
       logarithms, also where the number itself over- or underflows and is None.
     - `limit_set`: where one cluster goes under a matrix V, by its leading eigenvalues.
     - `blow_up_time`: when the covariance of a Gaussian becomes infinite.
+    - `consensus_exponent`, `antipodal_exponent`, `antipodal_beta`, `antipodal_chance`: of two
+      tokens under random weights (`RandomValue`), see `metastable.theory.random_depth`.
+    - `about`: "tokens", "gaussian" or "random depth": which of these are shown.
     - `reasons`: for each of the shown quantities that is None, why.
     """
 
@@ -64,7 +76,11 @@ class Prediction:
     rates_near_dominant: dict[int, float | None] | None = None
     limit_set: str | None = None
     blow_up_time: float | None = None
-    of_gaussian: bool = False
+    consensus_exponent: float | None = None
+    antipodal_exponent: float | None = None
+    antipodal_beta: float | None = None
+    antipodal_chance: float | None = None
+    about: str = "tokens"
     reasons: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +88,7 @@ class Prediction:
 
     def to_table(self) -> dict[str, str]:
         """What is known, by a name for people, as text; a dash has its reason beside it."""
-        labels = OF_GAUSSIANS if self.of_gaussian else LABELS
+        labels = OTHERS.get(self.about, LABELS)
         table = {label: self._text(key) for key, label in labels.items()}
         if self.rates:
             shown = [f"λ_{k + 1} {_brief(r)}" for k, r in enumerate(self.rates[:8])]

@@ -61,6 +61,8 @@ def _predict(text: str, fine: bool) -> dict[str, Any]:
 def _sentences(found: Prediction, uniform: bool) -> list[str]:
     mode, rate, life = found.dominant_mode, found.max_rate, found.plateau_lifetime
     noise, critical, theorem = found.noise, found.critical_noise, found.single_cluster_theorem
+    if found.about == "random depth":
+        return _of_random_depth(found)
     lines = []
     if mode is not None and rate is not None:
         unit = f"per unit of {found.clock} time"
@@ -80,6 +82,21 @@ def _sentences(found: Prediction, uniform: bool) -> list[str]:
         lines.append(f"In the end one cluster. {theorem}")
     if lines and not uniform:
         lines.append("All of this from a uniform start; this one is not.")
+    return lines or ["No theorem speaks of this field: watch."]
+
+
+def _of_random_depth(found: Prediction) -> list[str]:
+    close, opposite, chance = (
+        found.consensus_exponent,
+        found.antipodal_exponent,
+        found.antipodal_chance,
+    )
+    lines = [] if close is None else [f"Close tokens attract: log(1−ρ) falls at {-close:.3g}."]
+    if opposite is not None:
+        pull = "attract" if opposite < 0 else "repel"
+        lines.append(f"Opposite halves {pull}: log(1+ρ) changes at {opposite:.3g}.")
+    if chance:
+        lines.append(f"Two orthogonal tokens end opposite with probability {chance:.3f}.")
     return lines or ["No theorem speaks of this field: watch."]
 
 

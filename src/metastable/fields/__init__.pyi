@@ -18,6 +18,9 @@ from metastable.fields.pairwise import Potential as Potential
 from metastable.fields.position import Alibi as Alibi
 from metastable.fields.position import Rope as Rope
 from metastable.fields.position import Window as Window
+from metastable.fields.random import RandomHeads as RandomHeads
+from metastable.fields.random import RandomValue as RandomValue
+from metastable.fields.retrieval import PositionalAttention as PositionalAttention
 from metastable.fields.schedule import Schedule as Schedule
 from metastable.fields.variants import L2Attention as L2Attention
 from metastable.fields.variants import Rescaled as Rescaled

@@ -91,7 +91,10 @@ class Field(eqx.Module):
 
 def joint_clock(fields: Iterable[Field]) -> str | None:
     """The clocks of fields that add, each named once."""
-    return "+".join(dict.fromkeys(f.clock for f in fields if f.clock is not None)) or None
+    names = dict.fromkeys(f.clock for f in fields if f.clock is not None)
+    if len(names) > 1:
+        names.pop("random depth", None)  # noise in the time of the force beside it
+    return "+".join(names) or None
 
 
 def show_value(value: Any) -> str:

@@ -135,7 +135,11 @@ _Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | Piecewis
 FIELDS = Registry(
     "field",
     _Written,
-    {},
+    {
+        "random_value": "metastable.fields.random:RandomValue",
+        "random_heads": "metastable.fields.random:RandomHeads",
+        "positional_attention": "metastable.fields.retrieval:PositionalAttention",
+    },
 )
 FieldSpec = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), FIELDS.validator]]
 

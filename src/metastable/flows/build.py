@@ -14,6 +14,7 @@ from metastable.core import checks
 from metastable.fields import Block, Field, Rescaled, Superposition
 from metastable.fields.build import build_field
 from metastable.fields.noise import diffusion
+from metastable.fields.random import is_noisy
 from metastable.fields.sums import Dense
 from metastable.flows import spec, steppers
 from metastable.flows.driving import SPACING, Drive, drive, flow, is_resumable
@@ -132,7 +133,9 @@ def _check_tokens(how: Flow, field: Field) -> None:
         )
     if how.stepper is None:
         return
-    noisy = float(diffusion(field)) > 0
+    noisy = is_noisy(field)
+    if isinstance(how.stepper, spec.LayersSpec) and not float(diffusion(field)) > 0:
+        return  # layers with random weights are layers
     if noisy != isinstance(how.stepper, spec.GeodesicSpec):
         need = 'must be "geodesic" for a field with noise' if noisy else "needs a field with noise"
         raise ValueError(

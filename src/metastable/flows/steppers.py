@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import diffrax
 import equinox as eqx
 
@@ -9,6 +11,7 @@ from metastable.core import checks
 from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
+from metastable.fields.random import common_noise
 from metastable.fields.sums import Sum
 from metastable.measures import Points
 from metastable.measures.density import MOST, MOST_ZONAL, Density
@@ -67,6 +70,8 @@ class Fixed(eqx.Module):
 class Geodesic(eqx.Module):
     """Steps for fields with noise: half a Brownian step, a drift step, half a Brownian step.
 
+    Common noise (`RandomValue`) moves all tokens along geodesics: weak order 1, strong order ½.
+
     On the sphere a Brownian step follows the geodesic of a Gaussian tangent vector, which is exact
     on the circle and of weak order 1 elsewhere; the drift step is the explicit midpoint rule.
     `step=None` takes 2 % of the fastest time scale among drift and diffusion. A run that would
@@ -83,17 +88,26 @@ class Geodesic(eqx.Module):
 
     def resolve(self, measure: Points, field: Field, sum: Sum) -> float:
         """The length of a step for this measure and field."""
+        traced = is_traced(measure, field)
+        common = 0.0 if traced else math.fsum(float(part.strength) for part in common_noise(field))
         if self.step is not None:
+            if common * (measure.dim - 1) * self.step > 0.5:
+                raise ValueError(
+                    f"step must be at most {0.5 / common / (measure.dim - 1):.3g} for noise as "
+                    f"strong as this in dimension {measure.dim}; got {self.step:g}: Layers(...) "
+                    "are thick layers."
+                )
             return float(self.step)
-        if is_traced(measure, field):
+        if traced:
             raise ValueError("inside jit or grad, noise needs stepper=Geodesic(step=...).")
+        spread = (float(diffusion(field)) + common) * max(measure.dim - 1, 1)
         # The stiffest drift is that of a token next to a cluster of all the others.
         cluster = jnp.broadcast_to(measure.points[0], measure.points.shape)
         nudge = jax.random.normal(jax.random.key(0), cluster.shape)
         velocity = lambda points: field.velocity(measure.at(points), sum=sum)
         change = jax.jvp(velocity, (cluster,), (nudge,))[1]
         stiffness = float(jnp.linalg.norm(change) / jnp.linalg.norm(nudge))
-        step = 0.02 / max(1.0, stiffness, float(diffusion(field)) * max(measure.dim - 1, 1))
+        step = 0.02 / max(1.0, stiffness, spread)
         if step < _SHORTEST:
             raise ValueError(
                 f"the field must change at a finite rate next to a cluster; got a time scale of "
@@ -105,7 +119,8 @@ class Geodesic(eqx.Module):
 class Layers(eqx.Module):
     """The transformer as it is computed: x ← N(x + ε A(x)), ε = `step`; horizon/ε layers.
 
-    A is the field before projection; N(y) = y/‖y‖ on the sphere and N(y) = y in R^d. Layer k sees
+    Weights that are random in every layer, `RandomValue`, enter as √ε W m. A is the field before
+    projection; N(y) = y/‖y‖ on the sphere and N(y) = y in R^d. Layer k sees
     the field at time kε. As ε → 0 at a fixed horizon the result tends to the flow, at first order.
     Tokens and Gaussians have layers; for a Gaussian see `layer_map`. A head with matrices
     Q, K, V, W and 1/√d_k is `MultiHead([SelfAttention(1/√d_k, Q, K, V)], [W])`.

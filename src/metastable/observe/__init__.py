@@ -8,6 +8,8 @@ from metastable.observe.basins import find_equilibria as find_equilibria
 from metastable.observe.clusters import Clusters as Clusters
 from metastable.observe.clusters import clusters as clusters
 from metastable.observe.clusters import gram_rank as gram_rank
+from metastable.observe.context import RowSample as RowSample
+from metastable.observe.context import attention_rows as attention_rows
 from metastable.observe.continuation import EquilibriumBranch as EquilibriumBranch
 from metastable.observe.continuation import follow as follow
 from metastable.observe.density import entropy as entropy
@@ -40,6 +42,12 @@ from metastable.observe.phases import Phases as Phases
 from metastable.observe.phases import Plateau as Plateau
 from metastable.observe.phases import phases as phases
 from metastable.observe.phases import plateaus as plateaus
+from metastable.observe.random_depth import how_tokens_end as how_tokens_end
+from metastable.observe.random_depth import pair_exponent as pair_exponent
+from metastable.observe.retrieval import RetrievalProfile as RetrievalProfile
+from metastable.observe.retrieval import position_bias as position_bias
+from metastable.observe.retrieval import position_weights as position_weights
+from metastable.observe.retrieval import retrieval_profile as retrieval_profile
 from metastable.observe.similarity import Similarity as Similarity
 from metastable.observe.similarity import effective_rank as effective_rank
 from metastable.observe.similarity import pairwise_similarity as pairwise_similarity

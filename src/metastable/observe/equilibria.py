@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from metastable.core import checks
 from metastable.fields import Field
-from metastable.fields.noise import diffusion
+from metastable.fields.random import is_noisy
 from metastable.geometry.sphere import retract
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, clusters
@@ -127,7 +127,7 @@ def equilibrium(measure: Points, field: Field) -> Equilibrium:
 
 
 def check_field(field: Field) -> None:
-    if np.any(np.asarray(diffusion(field)) > 0):
+    if is_noisy(field):
         raise ValueError("field must be free of noise, which never rests; leave Noise out.")
 
 

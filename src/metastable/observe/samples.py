@@ -15,7 +15,7 @@ from metastable.core.progress import Bar
 from metastable.core.result import Result
 from metastable.core.spec import Spec
 from metastable.fields import Field
-from metastable.fields.noise import diffusion
+from metastable.fields.random import is_noisy
 from metastable.fields.schedule import jumps
 from metastable.flows.batch import BATCH, SMALL, flow_batch
 from metastable.flows.driving import flow
@@ -109,7 +109,7 @@ def _runs(
                 )
         runs: list[Trajectory | None] = [None] * len(some)
         plain = isinstance(first, Points) and isinstance(stepper, Adaptive | None)
-        quiet = plain and not jumps(field) and not float(diffusion(field)) > 0
+        quiet = plain and not jumps(field) and not is_noisy(field)
         if quiet and first.count * (first.count + first.dim) <= SMALL:
             checks.positive("horizon", horizon)
             pairs = [(measure, field) for measure in measures]

@@ -23,7 +23,10 @@ _HOMES = {
         "design_strength e7_points e8_roots energy_lower_bound icosahedron regular_polygon "
         "scaled_energy scaled_energy_lower_bound schlafli sharp_configuration regular_simplex"
     ),
-    "context": "critical_scaling layer_correlation",
+    "context": (
+        "WindowLaw accumulation_scale cap_constant critical_beta critical_scaling "
+        "expected_gap_count layer_correlation window_law"
+    ),
     "counts": (
         "CountDistribution count_distribution expected_count fewest_tokens predicted_angles "
         "too_few total_variation"
@@ -63,14 +66,25 @@ _HOMES = {
         "balanced_strength forced_growth perturbed_rates pinning_strength rate_shift "
         "tearing_strength"
     ),
+    "propagation": (
+        "Propagation RandomBlock attention_map finite_width gradient_norms perceptron_map "
+        "perceptron_slopes propagate through_block"
+    ),
+    "random_depth": "PairDiffusion antipodal_beta group_exponent",
     "regimes": "ClusterTheorem single_cluster_theorem",
+    "retrieval": "critical_retrieval_time least_retrieved retrieval_law retrieval_row",
     "ring": "internal_contraction log_plateau_lifetime plateau_lifetime ring_rates",
     "smoothness": "ChaosRate mean_field_lipschitz propagation_of_chaos token_lipschitz",
+    "softmax": "frozen_share gauss overlap_table softmax_overlaps softmax_spread",
     "spectrum": (
         "FAR dominant_mode exit_time gegenbauer_quadrature growth_rates log_exit_time "
         "log_growth_rates log_rates_at max_rate multihead_rates potential_rates switch_points"
     ),
     "stationary": "MOST_NODES Stationary defect fewest_nodes is_thin scale stationary_density",
+    "trainability": (
+        "Collapse Trainability collapse correlation_depth fixed_point residual_scale_for_depth "
+        "trainability"
+    ),
     "waves": "expected_maxima maxima_variance",
 }
 __getattr__, __dir__, _names = lazy("metastable.theory", _HOMES)

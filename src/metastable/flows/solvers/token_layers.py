@@ -14,6 +14,7 @@ from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.fields.field import Places
 from metastable.fields.noise import diffusion
+from metastable.fields.random import common_noise
 from metastable.fields.sums import Dense, Sum
 from metastable.flows.solvers.frames import Frame
 from metastable.flows.solvers.segments import count_whole
@@ -42,6 +43,9 @@ class TokenLayers(Solver):
             raise ValueError("truncated must be False for tokens; got True: it is for a Gaussian.")
         if is_traced(diffusion(field)) or float(diffusion(field)) > 0:
             raise ValueError("layers cannot carry noise; this field has some: use Geodesic(...).")
+        if common_noise(field) and not stepper.residual:
+            raise ValueError("residual must be True for random weights; got False.")
+        self.seed = jnp.asarray(how.seed)
         self.sum: Sum = Dense() if how.sum is None else how.sum
         eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=self.sum), measure, field)
         what = f"layers of {measure.count} tokens in dimension {measure.dim}"
@@ -76,7 +80,8 @@ class TokenLayers(Solver):
         return Trajectory(times, frames, self.clock, Outcome.done(), {}, self.field)
 
     def _states(self) -> Array:
-        return _apply(self.measure, self.field, self.sum, self.stepper, self.depth, self.stride)
+        how = self.stepper, self.depth, self.stride
+        return _apply(self.measure, self.field, self.sum, self.seed, *how)
 
     def statistics(self) -> dict[str, Any]:
         done = round(self.kept[-1].time / self.stepper.step)
@@ -91,14 +96,14 @@ class TokenLayers(Solver):
 
 @eqx.filter_jit
 def _apply(
-    measure: Points, field: Field, sum: Sum, how: Layers, depth: int, stride: int
+    measure: Points, field: Field, sum: Sum, seed: Array, how: Layers, depth: int, stride: int
 ) -> Float[Array, "frame n d"]:
     """The state before the first layer and after every `stride` layers, and after the last."""
 
     @jax.checkpoint
     def group(x, first):
         # The last group of layers may be short.
-        x = apply_layers(measure.at(x), field, sum, how, first, stride, depth)
+        x = apply_layers(measure.at(x), field, sum, how, first, stride, depth, seed)
         return x, x
 
     _, states = jax.lax.scan(group, measure.points, jnp.arange(0, depth, stride))
@@ -106,15 +111,26 @@ def _apply(
 
 
 def apply_layers(
-    measure: Points, field: Field, sum: Sum, how: Layers, first: Any, count: int, depth: Any
+    measure: Points,
+    field: Field,
+    sum: Sum,
+    how: Layers,
+    first: Any,
+    count: int,
+    depth: Any,
+    seed: Any = 0,
 ) -> Float[Array, "n d"]:
     """The tokens after the layers first, …, first + count − 1; those from `depth` on do nothing."""
+    common = common_noise(field)
 
     def layer(x, k):
         tokens = measure.at(x)
         here = Places(x, tokens.positions, own=True)
         # A hair past kε, so that rounding cannot leave a layer on the wrong side of a switch.
         moved = how.step * field.drift(tokens, here, (k + 1e-9) * how.step, sum)
+        for number, part in enumerate(common):
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), k), number)
+            moved += jnp.sqrt(how.step) * part.kick(tokens, key, k * how.step, sum)
         moved = x + moved if how.residual else moved
         return jnp.where(k < depth, retract(moved) if measure.on_sphere else moved, x), None
 

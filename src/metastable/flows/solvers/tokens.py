@@ -13,6 +13,7 @@ from metastable.core import checks
 from metastable.core.numerics import is_traced, jax, jnp
 from metastable.fields import Field
 from metastable.fields.noise import diffusion
+from metastable.fields.random import common_noise, is_noisy
 from metastable.fields.sums import Sum, choose_sum
 from metastable.flows.solvers.frames import frame_times
 from metastable.flows.solvers.segments import Job, Segment, TokenFlow
@@ -41,8 +42,7 @@ def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> T
         2.0 * times.size * measure.points.size,
         "ask for fewer frames or tokens",
     )
-    rate = diffusion(field)
-    noisy = is_traced(rate) or float(rate) > 0
+    noisy = is_noisy(field)
     if stepper is None:
         stepper = Geodesic() if noisy else Adaptive()
     if noisy != isinstance(stepper, Geodesic):
@@ -154,8 +154,9 @@ class Deterministic(Job):
 class Diffusive(Job):
     """Motion with noise: half a Brownian step, a midpoint drift step, half a Brownian step.
 
-    The steps between two frames are equal and at most `step` long. The Gaussian vectors of step k
-    come from the key fold_in(seed, k), whatever the segments.
+    Common noise kicks all tokens along geodesics after the drift. The steps between two frames are
+    equal and at most `step` long. What is random in step k comes from the key fold_in(seed, k),
+    whatever the segments.
     """
 
     measure: Points
@@ -184,13 +185,24 @@ class Diffusive(Job):
     def segment(
         self, carry: tuple[Array, Array], t0: Any, ts: Array, differentiable: bool = True
     ) -> Segment:
-        rate = diffusion(self.field)
+        rate, common = diffusion(self.field), common_noise(self.field)
+        alone = isinstance(rate, float) and rate == 0.0  # no token has noise of its own
         root = jax.random.key(self.seed)
         held = self.measure.on_sphere
 
         def wander(x: Array, key: Array, h: Any) -> Array:
+            if alone:
+                return x
             xi = jnp.sqrt(2 * rate * h) * jax.random.normal(key, x.shape, x.dtype)
             return exponential(x, project(x, xi)) if held else x + xi
+
+        def together(x: Array, key: Array, t: Any, h: Any) -> Array:
+            """In the sense of Itô: the kick is that of the tokens before the step."""
+            for number, part in enumerate(common):
+                own = jax.random.fold_in(key, number)
+                xi = jnp.sqrt(h) * part.kick(self.measure.at(x), own, t, self.sum)
+                x = exponential(x, project(x, xi)) if held else x + xi
+            return x
 
         def drift(x: Array, t: Any, h: Any) -> Array:
             move = retract if held else (lambda x: x)
@@ -207,9 +219,11 @@ class Diffusive(Job):
 
             def advance(state):
                 k, x = state
-                first, second = jax.random.split(jax.random.fold_in(root, done + k))
+                key = jax.random.fold_in(root, done + k)
+                first, second, third = jax.random.split(key, 3)
                 x = wander(x, first, 0.5 * h)
                 x = drift(x, a + k * h, h)
+                x = together(x, third, a + k * h, h)
                 return k + 1, wander(x, second, 0.5 * h)
 
             # A loop of unknown length that reverse-mode differentiation can still go back through.
