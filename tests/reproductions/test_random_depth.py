@@ -22,14 +22,18 @@ def test_noise_that_is_too_strong_flips_the_verdict(module, monkeypatch):
     assert not run().as_known("agree")
 
 
-@pytest.mark.parametrize("module", [critical_window, lost_middle])
-def test_another_beta_flips_the_verdict(module, monkeypatch):
-    name = module.__name__.rsplit(".", 1)[-1]
+@pytest.mark.parametrize("name", ["critical_window", "lost_middle"])
+def test_another_beta_and_another_clock_flip_the_verdict(name, monkeypatch):
+    module = {"critical_window": critical_window, "lost_middle": lost_middle}[name]
     settings = {**module.ENTRY.settings, **module.ENTRY.fast}
     run = lambda: getattr(module, name)(**settings)
     assert run().as_known("agree")
-    used = "attention_rows" if module is critical_window else "retrieval_profile"
-    right = getattr(module, used)
-    wrong = lambda first, beta, *rest, **more: right(first, 2.5 * beta, *rest, **more)
-    monkeypatch.setattr(module, used, wrong)
+    if name == "critical_window":
+        rows = critical_window.attention_rows
+        wrong = lambda measure, beta, **more: rows(measure, 1.3 * beta, **more)
+        monkeypatch.setattr(critical_window, "attention_rows", wrong)
+    else:
+        profile = lost_middle.retrieval_profile
+        wrong = lambda bias, beta, horizon, **more: profile(bias, beta, 2 * horizon, **more)
+        monkeypatch.setattr(lost_middle, "retrieval_profile", wrong)
     assert not run().as_known("agree")
