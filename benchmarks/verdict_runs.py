@@ -206,6 +206,14 @@ def _random_depth(rng: Rng) -> Trajectory:
     return ms.flow(start, field, span, progress=False, **{"seed": new_seed(rng)} | how)
 
 
+def _chain(rng: Rng) -> Trajectory:
+    start = _start(rng, SIZES[rng.integers(6)], cap=0.6)
+    width = float(rng.integers(4, 12)) if rng.integers(2) else None
+    slope = float(rng.uniform(0.0, 2.0)) / start.count
+    field = ms.PositionalAttention(_beta(rng, 4.0), slope, width=width)
+    return flown(start, field, float(rng.choice([2.0, 8.0])))
+
+
 def _rescaled(rng: Rng) -> Trajectory:
     d = int(rng.choice([2, 3]))
     start = ms.Points(rng.normal(size=(20, d)), on_sphere=False)
@@ -288,6 +296,7 @@ KINDS: dict[str, Callable[[Rng], Trajectory]] = {
     "potential": _potential,
     "noise": _noise,
     "random depth": _random_depth,
+    "chain by position": _chain,
     "pure attention in R^d": _rescaled,
     "schedule": _schedule,
     "layers": _layers,

@@ -26,6 +26,7 @@ from metastable.fields import Mix as Mix
 from metastable.fields import MultiHead as MultiHead
 from metastable.fields import Noise as Noise
 from metastable.fields import PeriNorm as PeriNorm
+from metastable.fields import PositionalAttention as PositionalAttention
 from metastable.fields import PostNorm as PostNorm
 from metastable.fields import Potential as Potential
 from metastable.fields import PreNorm as PreNorm

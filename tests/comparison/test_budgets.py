@@ -17,6 +17,7 @@ CAP = ms.von_mises_fisher(24, np.eye(3)[0], 8.0, seed=2)
 PLANE = ms.Points(RNG.normal(size=(20, 2)), on_sphere=False)
 GAUSS = ms.Gaussian([1.0, -0.5], [[1.0, 0.2], [0.2, 0.6]])
 WAVE = ms.Density.mode(2, 2, 0.01)
+CHAIN = ms.PositionalAttention(1.0, slope=1 / 24)
 SA, USA = ms.SelfAttention(2.0), ms.SelfAttention(2.0, normalized=False)
 
 # What is tested: the row, the start, the stated field, another one in its place, the horizon.
@@ -24,6 +25,9 @@ ROWS = {
     "energy gained": (ms.uniform(40, 3, seed=1), ms.SelfAttention(2.0, value=TURN), SA, 6.0),
     "net torque": (ms.uniform(40, 3, seed=1), SA, ms.SelfAttention(2.0, value=TURN), 6.0),
     "Rényi centres": (ms.uniform(40, 2, seed=1), ms.SelfAttention(20.0, causal=True), SA, 20.0),
+    "the first token of the chain": (CAP, CHAIN, ms.PositionalAttention(1.0, causal=False), 6.0),
+    "angle of the second token": (CAP, CHAIN, ms.PositionalAttention(1.0, slope=0.3), 6.0),
+    "the cap that holds": (CAP, CHAIN, ms.SelfAttention(1.0, value=-1.0), 6.0),
     "the mean by the stationary law": (
         CAP,
         ms.SelfAttention(1.0, position=ms.Alibi(0.1)),

@@ -56,6 +56,9 @@ from metastable.comparison.random_depth import beta_of_random_head as beta_of_ra
 from metastable.comparison.random_depth import similarity_drift as similarity_drift
 from metastable.comparison.random_depth import common_contraction as common_contraction
 from metastable.comparison.random_depth import shape_freezes as shape_freezes
+from metastable.comparison.positional import chain_leader_rests as chain_leader_rests
+from metastable.comparison.positional import second_follows_first as second_follows_first
+from metastable.comparison.positional import chain_ends_at_its_leader as chain_ends_at_its_leader
 from metastable.comparison.densities import judge_density as judge_density
 from metastable.comparison.gaussians import judge_gaussian as judge_gaussian
 

@@ -31,6 +31,7 @@ from metastable.fields import (
 from metastable.fields.attention import AttentionHead, act
 from metastable.fields.block import NGPT, DepthSqrt, Mix, PeriNorm, PreNorm
 from metastable.fields.position import Rope
+from metastable.fields.retrieval import PositionalAttention
 from metastable.fields.sums import Bias
 from metastable.flows import Layers
 from metastable.measures import Points
@@ -331,6 +332,8 @@ def _attracts(field: Field) -> bool:
         )
     if isinstance(field, Kuramoto):
         return field.frequencies is None and float(field.coupling) > 0
+    if isinstance(field, PositionalAttention):
+        return True
     if not isinstance(field, AttentionHead):
         return False
     value = field.value

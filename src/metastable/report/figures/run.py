@@ -83,7 +83,8 @@ def plot_strip(run: Trajectory, count: int = 6) -> Strip:
     chosen = choose_frames(run, count)
     groups, moment = cluster_of_each(run)
     view = view_of(run.frames[-1])
-    title = f"t = {{:.3g}} ({run.clock} clock)"
+    # A long name of a clock stands in the caption alone.
+    title = "t = {:.3g}" + (f" ({run.clock} clock)" if len(run.clock) < 6 else "")
     frames = [snapshot(run.frames[k], groups, view, title.format(run.times[k])) for k in chosen]
     caption = f"{run.frames[0].count} tokens at {len(chosen)} times of the {run.clock} clock"
     if groups is not None:
