@@ -202,8 +202,8 @@ def _random_depth(rng: Rng) -> Trajectory:
     start, beta = _start(rng, SIZES[rng.integers(6)]), _beta(rng, 4.0)
     field = ms.RandomValue(beta) if rng.random() < 0.8 else ms.RandomHeads(2, beta)
     span = float(rng.choice([1.0, 10.0])) / (start.dim - 1)
-    how = {"stepper": ms.Layers(span / 200), "seed": new_seed(rng)} if rng.integers(2) else {}
-    return ms.flow(start, field, span, progress=False, **{"seed": new_seed(rng)} | how)
+    how: dict[str, Any] = {"stepper": ms.Layers(span / 200)} if rng.integers(2) else {}
+    return ms.flow(start, field, span, seed=new_seed(rng), progress=False, **how)
 
 
 def _chain(rng: Rng) -> Trajectory:

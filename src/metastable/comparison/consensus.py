@@ -78,7 +78,10 @@ def contraction(case: Case) -> Verdict | None:
         radii = np.array([_radius(frame) for frame in case.run.frames[late]])
         unit = centres / np.linalg.norm(centres, axis=1, keepdims=True)
         rows = zip(unit, times, radii, strict=True)
-        rates = [rate_at(case.field, c, float(t), r) for c, t, r in rows]
+        if isinstance(case.field, Potential):  # the same at every place
+            rates = [rate_at(case.field, unit[0], 0.0, 1.0)] * len(times)
+        else:
+            rates = [rate_at(case.field, c, float(t), r) for c, t, r in rows]
         if any(rate is None for rate in rates):
             return None
         values = np.array(rates, float)

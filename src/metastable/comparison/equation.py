@@ -9,6 +9,7 @@ frame. Nothing is averaged: the worst token of the worst interval decides.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -94,6 +95,20 @@ def _padded(frame: Points) -> Points:
     return Points(points, np.concatenate([w, np.zeros(spare)]), on_sphere=frame.on_sphere)
 
 
+def velocities_at(
+    field: Field, frames: Sequence[Points], times: np.ndarray
+) -> Float[np.ndarray, "t n d"]:
+    """v of a field at frames of the same few tokens, in one compiled call."""
+    points = jnp.stack([frame.points for frame in frames])
+    return np.asarray(_velocities(field, frames[0], points, jnp.asarray(times, jnp.float64)))
+
+
+@eqx.filter_jit
+def _velocities(field: Field, start: Points, points: Array, times: Array) -> Array:
+    one = lambda given: field.velocity(start.at(given[0]), t=given[1], sum=Dense())
+    return jax.lax.map(one, (points, times))
+
+
 class _Stretch:
     """Frames `first` to `last` of a run, which hold the same tokens."""
 
@@ -121,6 +136,8 @@ class _Stretch:
 
     def worst(self) -> list[Residual]:
         places, doubtful = [], []
+        if self.frames[0].count <= FEW:
+            self.velocities = dict(enumerate(velocities_at(self.field, self.frames, self.times)))
         for k in self.intervals:
             errors, unsure, moved = self._by_polynomials(int(k))
             base = self._base(int(k))

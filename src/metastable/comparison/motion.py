@@ -202,6 +202,12 @@ def energy_bounds(case: Case) -> Verdict | None:
 
 def _energies(case: Case) -> np.ndarray | None:
     """The energy that the field climbs, by frame; None where it climbs none, or tokens merge."""
+    if not hasattr(case, "climbed"):
+        case.climbed = _climbed(case)  # pyright: ignore[reportAttributeAccessIssue]
+    return case.climbed  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _climbed(case: Case) -> np.ndarray | None:
     climb = case.climb
     if climb is None or case.tokens > MANY or len(case.times) < 2:
         return None

@@ -7,7 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import numpy as np
+from jaxtyping import Array
 
 from metastable.core.numerics import jnp
 from metastable.fields import (
@@ -153,8 +155,12 @@ def _of_sinkhorn(head: SinkhornAttention) -> Climb | None:
 
 def _pairs(frame: Points, potential: Any) -> float:
     """½ Σ w_i w_j W(⟨x_i,x_j⟩)."""
-    x, w = jnp.asarray(frame.points), jnp.asarray(frame.weights)
-    return float(0.5 * w @ potential(jnp.clip(x @ x.T, -1, 1)) @ w)
+    return float(_sum_of_pairs(frame.points, frame.weights, potential))
+
+
+@eqx.filter_jit
+def _sum_of_pairs(x: Array, w: Array, potential: Any) -> Array:
+    return 0.5 * w @ potential(jnp.clip(x @ x.T, -1, 1)) @ w
 
 
 def _order(frame: Points, form: np.ndarray | None = None) -> float:
