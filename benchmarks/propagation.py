@@ -30,7 +30,7 @@ from metastable.theory.propagation import RandomBlock, finite_width, propagate
 from metastable.theory.trainability import (
     correlation_depth,
     residual_scale_for_depth,
-    trainability,
+    trainability_diagram,
 )
 
 START = 0.2  # correlation of tokens at the first layer
@@ -124,7 +124,7 @@ def picture_of_diagram(depth: int, points: int) -> Panels:
     panels = []
     for placement in PLACEMENTS:
         block = RandomBlock(placement=placement)  # pyright: ignore[reportArgumentType]
-        grid = trainability(block, depth, scales, betas, correlation=START)
+        grid = trainability_diagram(block, depth, scales, betas, correlation=START)
         lines = [
             Series(name, *_border(grid, np.log(values), level), role="theory", width=2.2)
             for name, values, level in (

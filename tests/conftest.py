@@ -6,7 +6,9 @@ reproductions: `make claims`) and `document` (every example and code block: `mak
 
 import gc
 import signal
+from pathlib import Path
 
+import jax
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
@@ -31,9 +33,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Thousands of compiled functions make every full collection slow.
 gc.set_threshold(50_000, 20, 100)
 
+# Each compiled program maps a few pieces of memory, of which Linux gives a process 65 530.
+MAPS = Path("/proc/self/maps")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Programs of earlier files are dropped before the mappings run out: a crash, not an error."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > 30_000:
+        jax.clear_caches()
+        gc.collect()
+
+
 # Files, or tests in them, by the end of their name.
 CLAIMS = """
 reproductions/test_planted.py
+reproductions/test_random_depth.py
+reproductions/test_signal_propagation.py
 test_pure_attention_entries.py::test_planted_error
 test_talk_entries.py::test_planted_error
 test_measure_transformer.py::test_training_lowers_the_error

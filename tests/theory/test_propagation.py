@@ -26,7 +26,7 @@ from metastable.theory.trainability import (
     correlation_depth,
     fixed_point,
     residual_scale_for_depth,
-    trainability,
+    trainability_diagram,
 )
 
 
@@ -215,7 +215,7 @@ def test_gradients_of_linear_stacks():
 
 
 def test_trainability_diagram():
-    diagram = trainability(RandomBlock(), 24, [0.05, 1.0], [1.0, 8.0], correlation=0.2)
+    diagram = trainability_diagram(RandomBlock(), 24, [0.05, 1.0], [1.0, 8.0], correlation=0.2)
     assert diagram.trainable().tolist() == [[True, False], [False, False]]
     assert diagram.shares[0, 1] > 0.5 > diagram.shares[0, 0]
     assert diagram.remaining[1, 0] < 1 / math.e < diagram.remaining[0, 0]

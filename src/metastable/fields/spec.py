@@ -98,6 +98,16 @@ class NoiseSpec(Model):
     kappa: Positive
 
 
+class RandomValueSpec(Model):
+    """A head whose value matrix is drawn anew at every moment, for all tokens at once."""
+
+    kind: Literal["random_value"]
+    beta: NonNegative | None = None
+    scale: Positive = 1.0
+    orthogonal: bool = False
+    causal: bool = False
+
+
 _Attention = SelfAttentionSpec | L2Spec | SinkhornSpec | MultiHeadSpec
 Placeable = Annotated[_Attention | FeedForwardSpec, Field(discriminator="kind")]
 
@@ -129,14 +139,13 @@ class PiecewiseSpec(Model):
     switches: list[Positive]
 
 
-_Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec
+_Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec | RandomValueSpec
 _Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | PiecewiseSpec
 # Further fields: kind → "module:Class", whose signature is the spec.
 FIELDS = Registry(
     "field",
     _Written,
     {
-        "random_value": "metastable.fields.random:RandomValue",
         "random_heads": "metastable.fields.random:RandomHeads",
         "positional_attention": "metastable.fields.retrieval:PositionalAttention",
     },

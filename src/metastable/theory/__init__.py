@@ -83,7 +83,7 @@ _HOMES = {
     "stationary": "MOST_NODES Stationary defect fewest_nodes is_thin scale stationary_density",
     "trainability": (
         "Collapse Trainability collapse correlation_depth fixed_point residual_scale_for_depth "
-        "trainability"
+        "trainability_diagram"
     ),
     "waves": "expected_maxima maxima_variance",
 }

@@ -155,7 +155,7 @@ class Trainability:
         return (self.remaining >= 1 / math.e) & calm & (self.shares < share)
 
 
-def trainability(
+def trainability_diagram(
     block: RandomBlock, depth: int, scales: Any, betas: Any, *, correlation: float = 0.0
 ) -> Trainability:
     """Trainability diagram of a stack: `block` with its residual scales times `scales`, at `betas`.
