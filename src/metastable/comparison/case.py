@@ -113,6 +113,11 @@ class Case:
         """Whether every frame holds the same tokens."""
         return all(getattr(frame, "count", 0) == self.tokens for frame in self.run.frames)
 
+    @property
+    def step_error(self) -> float:
+        """What one step may get wrong in one token: its tolerance holds for the mean square."""
+        return 1e-9 * math.sqrt(self.tokens * self.dim)
+
     @functools.cached_property
     def effective_tokens(self) -> float:
         """1/Σw²: the number of equal tokens with the same sampling noise."""

@@ -10,6 +10,7 @@ from scipy.integrate import simpson, solve_ivp
 from scipy.linalg import expm
 
 from metastable.comparison.case import Case, applied, continuous
+from metastable.comparison.equation import MARGIN
 from metastable.comparison.forecast import matrices_of
 from metastable.core.numerics import jax, jnp
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
@@ -317,8 +318,8 @@ def cap_never_widens(case: Case) -> Verdict | None:
         return not_applicable(claim, source, "the start lies in no hemisphere")
     heights = np.min(case.points @ found.direction, axis=1)
     fall = float(np.diff(heights).min(initial=0.0))
-    held = fall >= -1e-9
-    return decide(held, claim, source, "≥ 0", fall, "1e-09")
+    allowed = MARGIN * case.step_error
+    return decide(fall >= -allowed, claim, source, "≥ 0", fall, f"{allowed:.2g}")
 
 
 def _attracts(field: Field) -> bool:

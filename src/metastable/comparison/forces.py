@@ -373,6 +373,6 @@ def first_token_alone(case: Case) -> Verdict | None:
         )
         errors.append(float(np.linalg.norm(moved / np.linalg.norm(moved) - x)))
         grown = max(grown, 1 + float(np.linalg.norm(value, 2)) * t)
-    allowed = MARGIN * 1e-9 * math.sqrt(case.tokens * case.dim) * grown
+    allowed = MARGIN * case.step_error * grown
     allowed *= max(1.0, float(case.run.statistics.get("steps", 1)))
     return judge(claim, source, 0.0, max(errors), absolute=allowed)

@@ -60,7 +60,7 @@ def second_follows_first(case: Case) -> Verdict | None:
     # On a line an error grows as the speed does: much, from near the antipode.
     speeds = np.abs(speed(0.0, way.y[0]))
     grown = max(1.0, float(speeds.max()) / max(float(speeds[0]), 1e-12))
-    allowed = MARGIN * 1e-9 * math.sqrt(case.tokens * case.dim) * steps * grown
+    allowed = MARGIN * case.step_error * steps * grown
     return judge(claim, SOURCE, 0.0, error, absolute=allowed)
 
 
@@ -77,7 +77,9 @@ def chain_ends_at_its_leader(case: Case) -> Verdict | None:
         return not_applicable(claim, SOURCE, away)
     late = far[int(np.argmax(far < 0.1)) :]
     rise = float(np.diff(late).max(initial=0.0))
-    return decide(rise <= 1e-9, claim + ", and come ever closer", SOURCE, "≤ 0", rise, "1e-09")
+    allowed = MARGIN * case.step_error
+    claim += ", and come ever closer"
+    return decide(rise <= allowed, claim, SOURCE, "≤ 0", rise, f"{allowed:.2g}")
 
 
 def _chain(case: Case) -> np.ndarray | None:
