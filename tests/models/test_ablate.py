@@ -39,7 +39,7 @@ EVERY = [
 def networks(tmp_path_factory):
     home = tmp_path_factory.mktemp("tiny")
     kinds = ["gpt2", "albert", "bert", "t5", "llama", "distilbert"]
-    found = {kind: load(save_tiny(kind, home / kind), "float64") for kind in kinds}
+    found = {kind: load(save_tiny(kind, home / kind), dtype="float64") for kind in kinds}
     torch.manual_seed(1)
     told = {"vocabulary": 40, "width": 16, "heads": 4, "layers": 2, "hidden": 24}
     found["own"] = wrap(DecoderOnly(TransformerConfig(**told)))

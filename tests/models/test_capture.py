@@ -154,7 +154,7 @@ def test_untied_layers_come_round_again_only_on_request(folders):
 
 
 def test_continuous_depth_is_eulers_scheme_of_the_layer(folders):
-    network = load(folders["albert"], "float64")
+    network = load(folders["albert"], dtype="float64")
     layer = network.model.encoder.albert_layer_groups[0].albert_layers[0]
     run = capture(network, IDS, depth=2, step=0.25, sphere=False)
     assert run.times.tolist() == [0.25 * k for k in range(9)]
@@ -227,7 +227,7 @@ def test_our_own_transformers_are_captured_too(norm_first, tied):
 def test_an_architecture_without_a_map_still_gives_its_states(tmp_path):
     from transformers import AutoModel
 
-    folder = save_tiny("gpt_neox", tmp_path / "neox")
+    folder = save_tiny("biogpt", tmp_path / "biogpt")
     model = AutoModel.from_pretrained(folder).eval()
     with torch.no_grad():
         expected = model(torch.tensor([IDS]), output_hidden_states=True).hidden_states

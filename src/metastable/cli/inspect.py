@@ -12,14 +12,19 @@ from metastable.cli.options import Debug, Json, conclude, given_options
 
 def inspect(
     model: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="MODEL", help="A folder, a .gguf file, or rxnmapper, minilm, smollm2."
+            metavar="MODEL",
+            help="A folder, a .gguf file, rxnmapper, minilm or smollm2, or a name in the Hugging "
+            "Face cache; several are laid over each other.",
         ),
     ],
     text: Annotated[
-        Path,
-        typer.Option(help="A text file; or a folder of .txt files: the first is drawn, all count."),
+        str,
+        typer.Option(
+            help="A sentence; a text file; or a folder of .txt files: the first is drawn, all "
+            "count."
+        ),
     ],
     lines: Annotated[
         bool, typer.Option("--lines", help="Every line of the file is a text of its own.")
@@ -57,11 +62,20 @@ def inspect(
             "resampled=SEED; may be repeated.",
         ),
     ] = None,
+    beta: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="F", help="Also with attention logits times F; may be repeated, as an overlay."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the untrained control.")] = 0,
     control: Annotated[
         bool, typer.Option("--control/--no-control", help="The same shape without training.")
     ] = True,
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or cuda:1; the CPU unless told.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float32, float64, bfloat16 or float16.")] = "float32",
     out: Annotated[Path | None, typer.Option(help="New folder for page, figures, numbers.")] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -71,11 +85,13 @@ def inspect(
     Histograms of the cosines of all pairs, clusters, rank, energy, attention and weights, beside
     the same network without training. Nothing is downloaded; no code of a model is run.
     """
-    given = given_options(locals(), "out", "as_json", "debug")
+    given = given_options(locals(), "model", "beta", "out", "as_json", "debug")
     from metastable import kinds
     from metastable.models.spec import Inspect
     from metastable.report.pages.inspect import print_inspection
 
-    spec = Inspect.from_tree(given | {"text": str(text), "ablate": tuple(ablate or ())})
+    models = model[0] if len(model) == 1 else tuple(model)
+    given |= {"model": models, "ablate": tuple(ablate or ()), "betas": tuple(beta or ())}
+    spec = Inspect.from_tree(given)
     result = kinds.run(spec, out)
     conclude(result, as_json, print_inspection)

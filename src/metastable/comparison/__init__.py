@@ -33,9 +33,12 @@ def compare(run: Trajectory, claims: Iterable[Claim] = ()) -> Comparison:
     >>> ms.compare(run).agrees
     True
     """
-    case, early = Case(run), _before_mergers(run)
+    # What moved a run may bring claims of its own, as a captured transformer does.
+    make: Any = getattr(run.field, "make_case", Case)
+    standing: Iterable[Claim] = getattr(run.field, "claims", CLAIMS)
+    case, early = make(run), _before_mergers(run)
     rows: list[Verdict] = []
-    for claim in (*CLAIMS, *claims):
+    for claim in (*standing, *claims):
         if isinstance(run.frames[0], getattr(claim, "measure", Points)):
             found = claim(case)
             if found is None and early is not None:

@@ -15,6 +15,7 @@ from metastable.core.numerics import is_traced
 from metastable.core.outcome import Outcome
 from metastable.fields import Field
 from metastable.flows.mergers import Mergers
+from metastable.flows.states import directions, read_states
 from metastable.measures import Density, Gaussian, Measure, Points
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Trajectory(Generic[M]):
       handed over to tokens on the way.
     - `outcome`: how the run ended. Frames up to that moment are always kept.
     - `statistics`: steps, evaluations, the sum used, norm drift, seconds.
-    - `field`: what moved the measure; None when read back from a file.
+    - `field`: what moved the measure, a `Field` or a captured network; None when read back from a
+      file.
     - `log_times` (T,), `mergers`: of runs that merge tokens, where times may pass 1e308.
     - `stepper`: how time was stepped; None for the default, and when read back from a file.
     """
@@ -46,7 +48,7 @@ class Trajectory(Generic[M]):
     clock: str
     outcome: Outcome
     statistics: Mapping[str, Any]
-    field: Field | None = None
+    field: Any = None
     log_times: np.ndarray | None = None
     mergers: Mergers | None = None
     stepper: Any = None
@@ -116,6 +118,56 @@ class Trajectory(Generic[M]):
                 f"{path} is damaged or no stored trajectory ({type(error).__name__}): restore it "
                 "from a copy, or make it again."
             ) from error
+
+    @classmethod
+    def from_states(
+        cls,
+        states: Any,
+        *,
+        words: Sequence[str] | None = None,
+        sphere: bool = True,
+        clock: str = "layers",
+    ) -> Trajectory[Points]:
+        """A trajectory of states that were computed elsewhere, such as a model's hidden states.
+
+        - `states`: T states of n tokens, (T, n, d) or a list of T arrays (n, d); or a .npz or
+          .safetensors file with one array, or one called "states". Times are 0, …, T − 1.
+        - `words`: of the n tokens, to be shown.
+        - `sphere`: directions x/‖x‖ on S^{d−1}; False keeps lengths.
+        - `clock`: whose unit a time is in.
+
+        It has no field; `compare` asks for one, and for the stepper where times are layers:
+        `dataclasses.replace(run, field=..., stepper=Layers())`.
+
+        >>> import numpy as np
+        >>> run = Trajectory.from_states(np.random.default_rng(0).normal(size=(13, 8, 64)))
+        >>> run.times[-1], run.frames[0]
+        (np.float64(12.0), Points(8 tokens on the sphere S^63, mass 0.125 each))
+        """
+        given = read_states(states)
+        last, tokens = len(given) - 1, given.shape[1]
+        shown = [str(number) for number in range(tokens)] if words is None else list(words)
+        if len(shown) != tokens or not all(isinstance(word, str) for word in shown):
+            raise ValueError(
+                f"words must be {tokens} texts, one for each token; got {len(shown)} of "
+                f"{', '.join(sorted({type(word).__name__ for word in shown})) or 'nothing'}."
+            )
+        if not isinstance(clock, str) or not clock:
+            raise ValueError(f"clock must be a name, such as 'layers'; got {clock!r}.")
+        placed = directions(given) if sphere else given
+        return Trajectory(
+            times=np.arange(last + 1.0),
+            frames=tuple(Points(x, on_sphere=sphere) for x in placed),
+            clock=clock,
+            outcome=Outcome("done", f"All {last + 1} states were given."),
+            statistics={
+                "words": shown,
+                "tokens": tokens,
+                "layers": last,
+                "lengths": "divided out (directions)" if sphere else "kept",
+                "stepper": "layers, given" if clock == "layers" else "given",
+            },
+        )
 
     @classmethod
     def from_dataset(cls, data: xarray.Dataset, field: Field | None = None) -> Trajectory[Any]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from metastable.models.embedding import context_pull as context_pull
     from metastable.models.folder import load as load
     from metastable.models.inspection import inspect as inspect
+    from metastable.models.needle import NeedleProfile as NeedleProfile
+    from metastable.models.needle import needle_profile as needle_profile
     from metastable.models.own.decoding import Beam as Beam
     from metastable.models.own.decoding import Greedy as Greedy
     from metastable.models.own.decoding import Sample as Sample
@@ -60,6 +62,7 @@ _HOMES = {
     "embedding": "analogy context_pull",
     "folder": "load",
     "inspection": "inspect",
+    "needle": "NeedleProfile needle_profile",
     "own.language": "LanguageModel",
     "own.memory": "gradient_norms recall_curves",
     "own.recurrent": "Recurrent RecurrentConfig",

@@ -10,7 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +24,12 @@ from metastable.models.network import Network
 class Ablation(ABC):
     """One change to every layer of a model."""
 
+    of_attention: ClassVar[bool] = True  # whether it means nothing to a model without attention
+
     @contextlib.contextmanager
     def on(self, network: Network, part: str = "") -> Iterator[None]:
         """The change, inside a `with` block."""
-        anatomy = network.anatomy(part, need=f"the ablation {self!r}")
+        anatomy = network.anatomy(part, f"the ablation {self!r}", attention=self.of_attention)
         assert anatomy is not None
         with contextlib.ExitStack() as changes:
             for layer in layers_of(network.model, anatomy):
@@ -62,10 +64,16 @@ class FeedForwardOnly(Ablation):
 
 @dataclass(frozen=True)
 class WithoutNorms(Ablation):
-    """Every norm of the layers is the identity; states may then grow without bound."""
+    """Every norm of the layers is the identity; states may then grow without bound.
+
+    Norms of queries and keys alone, inside attention, stay.
+    """
+
+    of_attention: ClassVar[bool] = False
 
     def change(self, layer, anatomy, network):
-        for norm in (part_at(layer, path) for path in anatomy.norms):
+        for path in dict.fromkeys((*anatomy.norms, *(anatomy.after or ()))):
+            norm = part_at(layer, path)
             yield norm.register_forward_hook(lambda module, args, out: args[0]).remove
 
 
@@ -73,7 +81,8 @@ class WithoutNorms(Ablation):
 class ScaledBeta(Ablation):
     """Attention logits ⟨Qx_i,Kx_j⟩/√d_k multiplied by `factor`: inverse temperature β ↦ factor·β.
 
-    Positional terms that an architecture adds to the logits (T5) are left as they are.
+    Positional terms that an architecture adds to the logits (T5), and the bound it puts on them
+    afterwards (Gemma 2), are left as they are.
     """
 
     factor: float
@@ -150,6 +159,7 @@ class IdentityValue(Ablation):
 class Resampled(Ablation):
     """Entries of every weight matrix of the layers in random order: their law without structure."""
 
+    of_attention: ClassVar[bool] = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -7,7 +7,9 @@ matrices: all three need the same map, and it is written here once.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
@@ -21,12 +23,16 @@ class Anatomy:
     """
 
     layers: str
-    attention: str  # returns the attention weights as the last of its outputs
+    attention: (
+        str | None
+    )  # gives the attention weights as the last of its outputs; None: it has none
     projections: tuple[str, ...]  # query, key, value; or one map that holds all three
-    output: str  # O: its output joins the residual stream
+    output: str | None  # O: its output joins the residual stream
     feed_forward: str  # its output joins the residual stream
     norms: tuple[str, str]  # of the attention and of the feed-forward half
     pre_norm: bool = False
+    after: tuple[str, str] | None = None  # norms of what each half adds (peri-norm)
+    parallel: bool = False  # the feed-forward half reads the state that attention reads
     # Receives the state after attention as its first argument; unless said, the second norm of a
     # pre-norm layer, and else the feed-forward net.
     middle: str = ""
@@ -34,7 +40,10 @@ class Anatomy:
     embedding_norm: str | None = None
     parts: tuple[str, ...] = ("",)
     crossing: str | None = None  # O of the attention to an encoder, where a layer has one
+    router: str | None = None  # of a mixture of experts; returns logits, weights, experts
     scale: str = "scaling"  # the attention's own 1/√d_k, by name
+    interleaved: bool = False  # one map that holds all three has those of each head together
+    unit_gain: bool = False  # norms multiply by 1 + weight
 
 
 _BERT = Anatomy(
@@ -98,6 +107,47 @@ _LLAMA = Anatomy(
     pre_norm=True,
     final_norm="norm",
 )
+_PERI = replace(
+    _LLAMA,
+    norms=("input_layernorm", "pre_feedforward_layernorm"),
+    after=("post_attention_layernorm", "post_feedforward_layernorm"),
+    unit_gain=True,
+)
+_EXPERTS = replace(_LLAMA, router="mlp.gate")
+_PHI3 = replace(_LLAMA, projections=("self_attn.qkv_proj",))
+_NEOX = Anatomy(
+    layers="layers.*",
+    attention="attention",
+    projections=("attention.query_key_value",),
+    output="attention.dense",
+    feed_forward="mlp",
+    norms=("input_layernorm", "post_attention_layernorm"),
+    pre_norm=True,
+    parallel=True,
+    final_norm="final_layer_norm",
+    interleaved=True,
+)
+_OPT = Anatomy(
+    layers="decoder.layers.*",
+    attention="self_attn",
+    projections=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    output="self_attn.out_proj",
+    feed_forward="fc2",
+    norms=("self_attn_layer_norm", "final_layer_norm"),
+    pre_norm=True,
+    final_norm="decoder.final_layer_norm",
+)
+# A state-space model: its one sublayer stands where others have the feed-forward net.
+_MAMBA = Anatomy(
+    layers="layers.*",
+    attention=None,
+    projections=(),
+    output=None,
+    feed_forward="mixer",
+    norms=("norm", "norm"),
+    pre_norm=True,
+    final_norm="norm_f",
+)
 
 _OWN = Anatomy(
     layers="stack.layers.*",
@@ -119,13 +169,33 @@ ANATOMIES = (
     dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), _BERT)
     | {"albert": _ALBERT, "distilbert": _DISTILBERT, "gpt2": _GPT2, "t5": _T5}
     | dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "smollm3"), _LLAMA)
+    | dict.fromkeys(("gemma2", "gemma3_text"), _PERI)
+    | dict.fromkeys(("mixtral", "olmoe"), _EXPERTS)
+    | {"phi3": _PHI3, "gpt_neox": _NEOX, "opt": _OPT, "mamba": _MAMBA}
     | {"own decoder": _OWN, "own decoder, norm first": _OWN_FIRST}
     | {"own encoder-decoder": _OWN_TWO, "own encoder-decoder, norm first": _OWN_TWO_FIRST}
 )
 
 
-def anatomy_of(architecture: str, part: str = "") -> Anatomy | None:
-    """The map of an architecture, for one part of an encoder–decoder; None where there is none."""
+def _opt(config: Any) -> dict[str, Any]:
+    """The 350M model of OPT normalises after its halves, all others before them."""
+    if not config.do_layer_norm_before:
+        return {"pre_norm": False, "final_norm": None, "middle": "fc1"}
+    return {"final_norm": None} if config._remove_final_layer_norm else {}
+
+
+# What a configuration changes in the map of its architecture.
+_VARIANTS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "gpt_neox": lambda config: {"parallel": config.use_parallel_residual},
+    "opt": _opt,
+}
+
+
+def anatomy_of(architecture: str, part: str = "", config: Any = None) -> Anatomy | None:
+    """The map of an architecture, for one part of an encoder–decoder; None where there is none.
+
+    `config` is the model's own, where variants of one architecture differ; None: the usual one.
+    """
     known = ANATOMIES.get(architecture)
     if known is None:
         return None
@@ -135,6 +205,8 @@ def anatomy_of(architecture: str, part: str = "") -> Anatomy | None:
             f"part must be one that {architecture} has ({offered}); got {part!r}: leave it out."
         )
     part = part or known.parts[0]
+    if config is not None and architecture in _VARIANTS:
+        known = replace(known, **_VARIANTS[architecture](config))
     return replace(
         known,
         layers=known.layers.format(part=part),
@@ -150,8 +222,9 @@ def layers_of(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
     return [module for name, module in model.named_modules() if pattern.fullmatch(name)]
 
 
-def part_at(module: nn.Module, path: str) -> nn.Module:
+def part_at(module: nn.Module, path: str | None) -> nn.Module:
     """The module at a dotted path; −1 is the last of a list."""
+    assert path is not None, "asked only of an architecture that has the part"
     for name in path.split("."):
         if name == "-1" and isinstance(module, nn.ModuleList):
             module = module[-1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from metastable.observe.energy import energy
 from metastable.observe.kernel import kernel_modes
 from metastable.observe.phases import Plateau, plateaus
 from metastable.observe.similarity import effective_rank, residual, similarity
+
+if TYPE_CHECKING:
+    import pandas
 
 DELTAS = (0.1, 0.01, 0.001)
 BETAS = (1.0, 5.0)
@@ -73,6 +77,34 @@ class Depthwise:
         plateaus = [[p.start, p.end, p.value] for p in self.plateaus]
         return table | {"energy_violations": self.energy_violations, "plateaus": plateaus}
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A pandas table with one row a state; of chosen states alone, NaN elsewhere.
+
+        `mass_099` is the share of pairs with cosine ≥ 0.99, `energy_5` the energy at β = 5.
+        Histograms and CKA, which are more than one number a state, are left out.
+        """
+        import pandas
+
+        columns = {"layer": self.times, "mean_cosine": self.mean_cosine}
+        columns |= {f"mass_{_digits(1 - d)}": self.mass[:, k] for k, d in enumerate(DELTAS)}
+        for name in ("clusters", "merges", "splits", "effective_rank", "residual", "top_share"):
+            columns[name] = getattr(self, name)
+        columns |= {f"energy_{beta:g}": self.energy[:, k] for k, beta in enumerate(BETAS)}
+        for name in CLOSER:
+            columns[name] = np.full(len(self.times), np.nan)
+            columns[name][self.chosen] = getattr(self, name)
+        return pandas.DataFrame(columns)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write that table as CSV; refuses to write over anything that exists."""
+        path = Path(path)
+        if path.exists():
+            raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
+        if not path.parent.is_dir():
+            raise ValueError(f"path must lie in a folder that exists; got {path}: make it first.")
+        self.to_dataframe().to_csv(path, index=False)
+        return path
+
 
 def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None = None) -> Depthwise:
     """Every observable of every state of a captured trajectory.
@@ -97,6 +129,10 @@ def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None =
     cka = np.array([[linear_cka(a, b) for b in states] for a in states])
     more = {"times": np.asarray(run.times), "chosen": chosen}
     return Depthwise(merges=merges, splits=splits, cka=cka, **more, **table)
+
+
+def _digits(share: float) -> str:
+    return f"{share:g}".replace(".", "")
 
 
 def _look(frame: Points) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from metastable.core import checks
 from metastable.models.capture import capture
@@ -28,7 +29,7 @@ def analogy(
     network = load(source)
     given = {word: _single(network, word) for word in (*plus, *minus)}
     model: Any = network.model
-    table = model.get_input_embeddings().weight.detach().numpy().astype(float)
+    table = model.get_input_embeddings().weight.detach().to("cpu", torch.float64).numpy()
     rows = table - table.mean(axis=0)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     sought = sum(rows[given[w]] for w in plus) - sum(rows[given[w]] for w in minus)

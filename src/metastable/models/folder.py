@@ -1,4 +1,4 @@
-"""Transformers from the disk: a Hugging Face folder, a GGUF file, or a name of `pretrained`.
+"""Transformers from memory or disk: a model, a Hugging Face folder, a GGUF file, a name.
 
 Nothing is downloaded and nothing of what is read is executed: no remote code, no pickle that asks
 for more than tensors, no model whose weights are incomplete.
@@ -7,7 +7,7 @@ for more than tensors, no model whose weights are incomplete.
 from __future__ import annotations
 
 import contextlib
-import copy
+import dataclasses
 import io
 import json
 import os
@@ -23,61 +23,90 @@ from torch import Tensor, nn
 
 from metastable.models.network import Network, wrap
 from metastable.models.own.language import LanguageModel
-from metastable.models.pretrained import NAMES, locate, sha256
-from metastable.models.prompts import SmilesTokenizer
+from metastable.models.pretrained import NAMES, cached, cached_names, hub_cache, locate, sha256
+from metastable.models.prompts import SmilesTokenizer, check_tokenizer
+from metastable.models.twin import DTYPES, check_memory, read_device, read_dtype, twin_of
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+SHOWN = 5  # names that a refusal lists
+CPU = torch.device("cpu")
 _SAFE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
-def load(source: Any, dtype: str = "float32") -> Network:
-    """A network from a folder, a .gguf file, a name known to `pretrained`, or a model in memory.
+def load(source: Any, tokenizer: Any = None, device: Any = None, dtype: Any = None) -> Network:
+    """A network from a model in memory, a folder, a .gguf file, or a name.
 
-    A folder holds `config.json` and weights (safetensors, or a pickle of tensors alone), and a
-    tokeniser if texts are to be read. `dtype` is the precision it runs in: float32 or float64,
-    whatever precision the file has. A model in memory is left as it is: see `_twin`.
+    - `source`: a model of transformers or one of ours, which is left as it is (see `twin_of`); a
+      folder with `config.json` and weights (safetensors, or a pickle of tensors alone); a name of
+      `pretrained`; or a name such as "gpt2" or "org/model" that is in the Hugging Face cache.
+    - `tokenizer`: one of transformers, or where one lies, for a model in memory that is to read
+      texts; a folder has its own.
+    - `device`: "cpu", "cuda", "cuda:1"; None leaves a model in memory where it is, and puts one
+      from the disk on the CPU.
+    - `dtype`: the precision it runs in, "float32", "float64", "bfloat16" or "float16"; None keeps
+      that of a model in memory, and reads files in float32, whatever they hold.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    kind, place = read_dtype(dtype), read_device(device)
     if isinstance(source, Network):
-        return source
-    if isinstance(source, nn.Module):
-        return wrap(_twin(source))
-    if not isinstance(source, str | Path):
+        twin = twin_of(source.model, kind, place, always=False)
+        network = source if twin is source.model else dataclasses.replace(source, model=twin)
+    elif isinstance(source, nn.Module):
+        network = wrap(twin_of(source, kind, place))
+    elif isinstance(source, str | Path):
+        network = _load_folder(_find(source), str(source), kind or torch.float32, place)
+    else:
         raise ValueError(
             f"model must be a folder, a .gguf file or a model; got {type(source).__name__}."
         )
+    if tokenizer is None:
+        return network
+    if isinstance(tokenizer, str | Path):
+        tokenizer = _tokenizer_at(tokenizer)
+    return dataclasses.replace(network, tokenizer=check_tokenizer(tokenizer, network))
+
+
+def _find(source: str | Path) -> Path:
+    """The folder that a path or a name means; a GGUF file is made into one."""
     path, name = Path(source), str(source)
     if name in NAMES and not path.exists():
         path = locate(name)
+    elif not path.exists():
+        path = cached(name) or path
     if path.is_file() and path.suffix == ".gguf":
-        path = _from_gguf(path)
-    elif not path.is_dir():
+        return _from_gguf(path)
+    if path.is_file():
         raise ValueError(
-            f"model must be a folder, a .gguf file or one of {', '.join(NAMES)}; nothing at {path}."
+            f"model must be a folder or a .gguf file; got the file {path}: states in a file are "
+            "read by Trajectory.from_states."
         )
-    return _load_folder(path, name, dtype)
+    if not path.is_dir():
+        raise ValueError(
+            f"model must be a folder, a .gguf file, one of {', '.join(NAMES)} or a name in the "
+            f"Hugging Face cache; nothing at {path}: {_in_cache()}."
+        )
+    return path
 
 
-def _twin(model: nn.Module) -> nn.Module:
-    """The same model with modules, configuration and hooks of its own, and the same tensors.
-
-    Looking at it needs evaluation mode and plain attention, which would stay on the model given.
-    """
-    tensors = [*model.parameters(), *model.buffers()]
-    for module in model.modules():  # and those that a module keeps as plain attributes
-        tensors += [value for value in vars(module).values() if isinstance(value, Tensor)]
-    return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})  # not copied
+def _in_cache() -> str:
+    names = cached_names()
+    if not names:
+        return f"no model is cached in {hub_cache()}"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"cached are {', '.join(names[:SHOWN])}{more}"
 
 
-def _load_folder(folder: Path, name: str, dtype: str) -> Network:
+def _load_folder(
+    folder: Path, name: str, dtype: torch.dtype, device: torch.device | None
+) -> Network:
     """A network from a Hugging Face folder; see `load`."""
     config = _read_config(folder)
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         raise ValueError(
             f"model folder must hold weights ({' or '.join(WEIGHTS)}); none in {folder}."
         )
+    need = _size(folder, config, dtype)
+    for place in {CPU, device or CPU}:  # read on the one, then moved to the other
+        check_memory(f"{name} in {str(dtype).removeprefix('torch.')}", need, place)
     from transformers import AutoConfig, AutoModel
 
     try:
@@ -92,9 +121,27 @@ def _load_folder(folder: Path, name: str, dtype: str) -> Network:
             f"{folder / 'config.json'} must hold what its model_type asks for; it does not: "
             f"{_reason(error)}"
         ) from None
-    settings = {"config": parsed, "dtype": DTYPES[dtype], "attn_implementation": "eager"}
+    settings = {"config": parsed, "dtype": dtype, "attn_implementation": "eager"}
     model = _read_weights(AutoModel, folder, "complete", **settings)
-    return wrap(model, name, _load_tokenizer(folder))
+    return wrap(model if device is None else model.to(device), name, _load_tokenizer(folder))
+
+
+def _size(folder: Path, config: dict[str, Any], dtype: torch.dtype) -> float:
+    """Bytes of the weights of a folder in a precision: those of the files that would be read."""
+    files: list[Path] = []
+    for whole in ("model.safetensors", "pytorch_model.bin"):  # what transformers asks for, in turn
+        index = folder / f"{whole}.index.json"
+        if (folder / whole).is_file():
+            files = [folder / whole]
+        elif index.is_file():
+            with contextlib.suppress(ValueError, AttributeError, TypeError):  # told when it is read
+                parts = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+                files = [folder / part for part in sorted(set(parts))]
+        if files:
+            break
+    stored = DTYPES.get(str(config.get("dtype") or config.get("torch_dtype")), torch.float32)
+    held = sum(file.stat().st_size for file in files if file.is_file())
+    return held * dtype.itemsize / stored.itemsize
 
 
 class Hugging(nn.Module, LanguageModel):
@@ -137,6 +184,14 @@ def load_causal(folder: str | Path) -> tuple[Hugging, Any]:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """config.json, after refusing a folder that wants its own code run."""
+    content = _refuse_code(folder)
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"model folder must hold config.json; none in {folder}.")
+    return content
+
+
+def _refuse_code(folder: Path) -> dict[str, Any]:
+    """The content of config.json where it is there; a folder that wants its own code is refused."""
     content: dict[str, Any] = {}
     for file in ("tokenizer_config.json", "config.json"):
         path = folder / file
@@ -155,8 +210,6 @@ def _read_config(folder: Path) -> dict[str, Any]:
                 f"model folder must not ask for code of its own to be run; {path} does "
                 "(auto_map), and it was not run: use a model that transformers itself knows."
             )
-    if not (folder / "config.json").is_file():
-        raise ValueError(f"model folder must hold config.json; none in {folder}.")
     return content
 
 
@@ -205,6 +258,21 @@ def _load_tokenizer(folder: Path) -> Any:
             raise ValueError(
                 f"tokeniser in {folder} must be readable; it is not: {_reason(error)}"
             ) from None
+
+
+def _tokenizer_at(place: str | Path) -> Any:
+    path = Path(place)
+    folder = path if path.is_dir() else cached(str(place))
+    if folder is None:
+        raise ValueError(
+            f"tokenizer must be one of transformers, a folder or a name in the Hugging Face cache; "
+            f"nothing at {place}: {_in_cache()}."
+        )
+    _refuse_code(folder)
+    tokenizer = _load_tokenizer(folder)
+    if tokenizer is None:
+        raise ValueError(f"tokenizer must be in the folder given; none in {folder}.")
+    return tokenizer
 
 
 def _reason(error: Exception) -> str:
@@ -256,11 +324,16 @@ def _from_gguf(file: Path) -> Path:
 
 def _convert(file: Path, folder: Path) -> None:
     try:
-        import gguf  # noqa: F401  # transformers asks for it only once it has begun
+        import gguf  # transformers asks for it only once it has begun
     except ModuleNotFoundError:
         raise ValueError("a .gguf file needs the package gguf: pip install gguf.") from None
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
 
+    held = 0
+    with contextlib.suppress(Exception):  # a file that cannot be read is told of below
+        held = sum(int(tensor.n_elements) for tensor in gguf.GGUFReader(file).tensors)
+    # Dequantised, and a second time to be saved.
+    check_memory(f"{file.name}, converted once,", 8.0 * held, CPU)
     where = {"gguf_file": file.name, "local_files_only": True}
     with contextlib.ExitStack() as hushed:
         hushed.enter_context(quiet())

@@ -87,7 +87,8 @@ def inspect(
     control: bool = True,
     seed: int = 0,
     ablate: Sequence[Ablation] = (),
-    dtype: str = "float32",
+    device: Any = None,
+    dtype: Any = None,
     progress: bool | None = None,
     **asked: Any,
 ) -> Inspection:
@@ -98,7 +99,7 @@ def inspect(
     """
     if not prompts:
         raise ValueError("prompts must not be empty; give at least one.")
-    network = load(source, dtype)
+    network = load(source, device=device, dtype=dtype)
     part = asked.get("part", "")
     reads = [read_prompt(network, prompt, tokens) for prompt in prompts]
     settings = {"depth": depth, "ablate": ablate, "progress": progress, **asked}

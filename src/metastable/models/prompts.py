@@ -60,6 +60,12 @@ class Prompt:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def first(self, count: int) -> Prompt:
+        """Its first tokens; itself where it has no more."""
+        if len(self) <= count:
+            return self
+        return Prompt(self.ids[:count], self.words[:count], self.special[:count])
+
     def shuffled(self, seed: int = 0) -> Prompt:
         """The same tokens in another order; special ones stay where they are."""
         order = np.arange(len(self))
@@ -68,6 +74,37 @@ class Prompt:
         return Prompt(
             tuple(self.ids[k] for k in order), tuple(self.words[k] for k in order), self.special
         )
+
+
+def check_tokenizer(tokenizer: Any, network: Network) -> Any:
+    """A tokeniser whose words the network has vectors for, as it is."""
+    if isinstance(tokenizer, SmilesTokenizer):
+        words = len(tokenizer.words)
+    elif callable(tokenizer) and callable(getattr(tokenizer, "convert_ids_to_tokens", None)):
+        # Without words added to it: one for padding, say, is never met in a text.
+        words = int(getattr(tokenizer, "vocab_size", 0))
+    else:
+        raise ValueError(
+            f"tokenizer must be one of transformers; got {type(tokenizer).__name__}: wrap it in "
+            "PreTrainedTokenizerFast(tokenizer_object=...)."
+        )
+    if words > network.vocabulary:
+        raise ValueError(
+            f"tokenizer must give ids below the vocabulary {network.vocabulary} of "
+            f"{network.name}; got one of {words} words: use the model's own."
+        )
+    return tokenizer
+
+
+def is_batch(prompt: Any) -> bool:
+    """Whether prompts are given, and not one: a text, a `Prompt` or ids is one."""
+    if not isinstance(prompt, str | Prompt | Sequence) and np.ndim(prompt) == 0:
+        raise ValueError(
+            f"prompt must be a text, ids, or a list of such; got {type(prompt).__name__}."
+        )
+    if isinstance(prompt, str | Prompt) or not len(prompt):
+        return False
+    return isinstance(prompt[0], str | Prompt) or np.ndim(prompt[0]) == 1
 
 
 def read_prompt(
@@ -83,12 +120,16 @@ def read_prompt(
         ids = list(prompt.ids)
     elif isinstance(prompt, str):
         ids = _encode(network, prompt, tokens)
-    else:
-        ids = [checks.integer("ids", number, 0) for number in prompt][:tokens]
+    else:  # arrays and tensors too, whose numbers are not Python's
+        given = getattr(prompt, "tolist", lambda: prompt)()
+        ids = [checks.integer("ids", number, 0) for number in given][:tokens]
     if len(ids) < 2:
         raise ValueError(f"text must give at least two tokens; got {len(ids)}: write more.")
     if max(ids) >= network.vocabulary:
-        raise ValueError(f"ids must be below the vocabulary {network.vocabulary}; got {max(ids)}.")
+        remedy = ": use the model's own tokeniser" if isinstance(prompt, str) else ""
+        raise ValueError(
+            f"ids must be below the vocabulary {network.vocabulary}; got {max(ids)}{remedy}."
+        )
     limit = network.positions
     if limit is not None and len(ids) > limit:
         raise ValueError(
@@ -103,7 +144,10 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
         raise ValueError("text must not be empty; got only white space.")
     tokenizer = network.tokenizer
     if tokenizer is None:
-        raise ValueError(f"text needs a tokeniser, and {network.name} has none: give ids instead.")
+        raise ValueError(
+            f"text needs a tokeniser, and {network.name} has none: give ids instead, or "
+            "load(model, tokenizer=...)."
+        )
     if isinstance(tokenizer, SmilesTokenizer):
         ids = tokenizer.encode(text)
         return ids if tokens is None or len(ids) <= tokens else [*ids[: tokens - 1], ids[-1]]

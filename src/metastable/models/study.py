@@ -66,7 +66,7 @@ def study(
     seed: int = 0,
     tokens: int | None = None,
     progress: bool | None = None,
-    dtype: str = "float32",
+    dtype: Any = None,
     **asked: Any,
 ) -> Study:
     """Observables through depth of many prompts: the model, and its controls.
@@ -82,7 +82,7 @@ def study(
     if not set(arms) <= set(ARMS):
         raise ValueError(f"arms must be among {', '.join(ARMS)}; got {', '.join(arms)}.")
     seed = checks.seed(seed)
-    network = load(source, dtype)
+    network = load(source, dtype=dtype)
     rows: dict[str, list[dict[str, np.ndarray]]] = {arm: [] for arm in arms}
     times, counts = np.zeros(0), []
     with Bar("prompts", progress) as bar:

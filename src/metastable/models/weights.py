@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from metastable.models.anatomy import Anatomy, layers_of, part_at
 from metastable.models.folder import load
+from metastable.models.network import Network
 from metastable.theory.fits import MatrixFit, fit_matrix
 from metastable.theory.limits import LimitGeometry, limit_geometry
+
+
+def _no_bias() -> np.ndarray:
+    return np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
     """One attention head: token i sees x_j with logits s⟨Qx_i,Kx_j⟩ and is told Σ_j P_ij OVx_j.
 
-    - `query`, `key`, `value`: (k, d); `output`: (d, k). Biases are left out. Where positions turn
-      queries and keys (rotary), Q and K hold between tokens at one place.
+    With biases the logits are s⟨Qx_i + q, Kx_j + k⟩, and all heads of a layer together say
+    o + Σ_h O_h Σ_j P^h_ij (V_h x_j + v_h): attention as the model computes it, where positions do
+    not enter the logits.
+
+    - `query`, `key`, `value`: (k, d); `output`: (d, k). Where positions turn queries and keys
+      (rotary), Q and K hold between tokens at one place; where a norm of their own follows (Qwen 3,
+      Gemma 3, OLMoE), they are the maps before it.
     - `scale`: s, 1/√k for most.
     - `radius`: length of the tokens it sees, √Σ(g² + b²) of the norm they come from.
+    - `query_bias`, `key_bias`, `value_bias`: q, k, v of shape (k,), zero where there are none;
+      `output_bias`: o (d,) of the layer, the same for each of its heads and added once. None of
+      the quantities below uses them.
     """
 
     layer: int
@@ -33,6 +46,10 @@ class Head:
     output: np.ndarray
     scale: float
     radius: float
+    query_bias: np.ndarray = field(default_factory=_no_bias)
+    key_bias: np.ndarray = field(default_factory=_no_bias)
+    value_bias: np.ndarray = field(default_factory=_no_bias)
+    output_bias: np.ndarray = field(default_factory=_no_bias)
 
     @property
     def value_output(self) -> np.ndarray:
@@ -67,7 +84,9 @@ class Head:
 
         Derived here; with r = √d it is the √d‖B‖_F of the notebook behind arXiv:2312.10794.
         """
-        size = np.sqrt(np.sum(self.logit_eigenvalues**2))
+        KQ = self.key @ self.query.T
+        squares = np.sum((self.query @ self.query.T) * (self.key @ self.key.T)) + np.sum(KQ * KQ.T)
+        size = self.scale * np.sqrt(max(float(squares), 0.0) / 2)  # ‖B‖_F, without forming B
         return float(self.radius**2 * size / np.sqrt(self.query.shape[1]))
 
     @property
@@ -100,28 +119,28 @@ class Head:
 def head_matrices(source: Any, part: str = "") -> list[Head]:
     """Every head of every distinct layer, in float64; a tied model has one layer."""
     network = load(source)
-    anatomy = network.anatomy(part, need="reading its matrices")
+    anatomy = network.anatomy(part, need="reading its matrices", attention=True)
     assert anatomy is not None
-    heads, shared = network.heads, network.heads // network.key_heads
+    shared = network.heads // network.key_heads
     made = []
     door = anatomy.embedding_norm
     before = None if door is None else part_at(network.model, door)
     for number, layer in enumerate(layers_of(network.model, anatomy)):
-        query, key, value, output = _projections(layer, anatomy)
-        q = np.split(query, heads)
-        k, v = (np.split(matrix, network.key_heads) for matrix in (key, value))
-        o = np.split(output, heads, axis=1)
+        (Q, q), (K, k), (V, v), (O, o) = _projections(layer, anatomy, network)
         scale = float(getattr(part_at(layer, anatomy.attention), anatomy.scale))
         last = part_at(layer, anatomy.norms[1])
         if anatomy.pre_norm:
             before = part_at(layer, anatomy.norms[0])
         elif before is None:  # tokens that come from a layer's own norm, as in every tied one
             before = last
-        radius = _radius(before)
-        made += [
-            Head(number, h, q[h], k[h // shared], v[h // shared], o[h], scale, radius)
-            for h in range(heads)
-        ]
+        radius = _radius(before, anatomy, network)
+        Q, q = (np.split(rows, network.heads) for rows in (Q, q))
+        K, k, V, v = (np.split(rows, network.key_heads) for rows in (K, k, V, v))
+        O = np.split(O, network.heads, axis=1)
+        for h in range(network.heads):
+            g = h // shared
+            matrices, biases = (Q[h], K[g], V[g], O[h]), (q[h], k[g], v[g], o)
+            made.append(Head(number, h, *matrices, scale, radius, *biases))
         before = last
     return made
 
@@ -130,11 +149,12 @@ def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]
     """Spectra of each layer's W_Q, W_K, W_V, W_O beside Marchenko–Pastur, of sym(W_QᵀW_K) beside
     Wigner: (layer, name, fit). What stands out of the law of a random matrix was learned."""
     network = load(source)
-    anatomy = network.anatomy(part, need="reading its matrices")
+    anatomy = network.anatomy(part, need="reading its matrices", attention=True)
     assert anatomy is not None
     fits = []
     for number, layer in enumerate(layers_of(network.model, anatomy)):
-        matrices = dict(zip("QKVO", _projections(layer, anatomy), strict=True))
+        maps = _projections(layer, anatomy, network)
+        matrices = {name: matrix for name, (matrix, _) in zip("QKVO", maps, strict=True)}
         if matrices["Q"].shape == matrices["K"].shape:
             product = matrices["Q"].T @ matrices["K"]
             matrices["sym(QᵀK)"] = (product + product.T) / 2
@@ -142,22 +162,39 @@ def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]
     return fits
 
 
-def _projections(layer: nn.Module, anatomy: Anatomy) -> list[np.ndarray]:
-    """W_Q, W_K, W_V of shape (heads·k, d) and W_O (d, heads·k)."""
-    matrices = [_matrix(part_at(layer, path)) for path in anatomy.projections]
-    if len(matrices) == 1:
-        matrices = np.split(matrices[0], 3)
-    return [*matrices, _matrix(part_at(layer, anatomy.output))]
+def _projections(
+    layer: nn.Module, anatomy: Anatomy, network: Network
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """W_Q, W_K, W_V of shape (heads·k, d) and W_O (d, heads·k), each with its bias."""
+    maps = [_affine(part_at(layer, path)) for path in anatomy.projections]
+    if len(maps) == 1:
+        matrix, bias = maps[0]
+        heads, keys = network.heads, network.key_heads
+        rows = np.arange(len(matrix))
+        if anatomy.interleaved:
+            thirds = [third.ravel() for third in np.split(rows.reshape(heads, 3, -1), 3, axis=1)]
+        else:
+            k = len(rows) // (heads + 2 * keys)
+            thirds = np.split(rows, [heads * k, (heads + keys) * k])
+        maps = [(matrix[third], bias[third]) for third in thirds]
+    return [*maps, _affine(part_at(layer, anatomy.output))]
 
 
-def _matrix(module: nn.Module) -> np.ndarray:
-    weight = module.get_parameter("weight").detach().numpy().astype(float)
+def _affine(module: nn.Module) -> tuple[np.ndarray, np.ndarray]:
+    """W (out, in) and b (out,), zero where there is none."""
+    weight = _array(module.get_parameter("weight"))
     # GPT-2 keeps its maps transposed, in a class of its own.
-    return weight if isinstance(module, nn.Linear) else weight.T
+    matrix = weight if isinstance(module, nn.Linear) else weight.T
+    bias = getattr(module, "bias", None)
+    return matrix, np.zeros(len(matrix)) if bias is None else _array(bias)
 
 
-def _radius(norm: nn.Module) -> float:
-    gain = norm.get_parameter("weight").detach().numpy().astype(float)
-    bias = getattr(norm, "bias", None)
-    shift = 0.0 if bias is None else bias.detach().numpy().astype(float)
+def _radius(norm: nn.Module, anatomy: Anatomy, network: Network) -> float:
+    weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
+    gain = np.ones(network.width) if weight is None else anatomy.unit_gain + _array(weight)
+    shift = 0.0 if bias is None else _array(bias)
     return float(np.sqrt(np.sum(gain**2 + shift**2)))
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().double().cpu().numpy()

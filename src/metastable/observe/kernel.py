@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -14,7 +12,6 @@ from scipy.spatial.distance import cdist
 from scipy.special import ive, logsumexp
 
 from metastable.core import checks
-from metastable.core.numerics import jax, jnp
 from metastable.geometry.harmonics import (
     convolve,
     sphere_derivatives,
@@ -25,7 +22,7 @@ from metastable.geometry.maxima import find_maxima
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, components, from_labels
 from metastable.observe.modes import angles, harmonics_of
-from metastable.observe.pairs import BLOCK, carrying, over_rows, padded
+from metastable.observe.pairs import BLOCK, carrying
 
 # Few tokens climb faster than a series is summed, and their exponentially small interactions lie
 # under its rounding floor.
@@ -190,38 +187,38 @@ def _thin(seeds: np.ndarray, side: float, shift: np.ndarray) -> tuple[np.ndarray
 def _rounds(
     seeds: np.ndarray, points: np.ndarray, weights: np.ndarray, beta: float, on_sphere: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    # The number of seeds falls from round to round: powers of four, to compile few programs.
-    size = 4 ** ((len(seeds) - 1).bit_length() + 1 >> 1)
-    filled = np.concatenate([seeds, np.repeat(seeds[:1], size - len(seeds), axis=0)])
-    points, weights = padded(points, weights)
-    moved, filled = _cycles(filled, points, weights, beta, on_sphere=on_sphere)
-    return np.asarray(moved)[: len(seeds)], np.asarray(filled)[: len(seeds)]
+    """How far each seed moved in its last step of ten cycles, and where it is."""
+    step = max(1, BLOCK // len(points))
+    blocks = [seeds[i : i + step] for i in range(0, len(seeds), step)]
+    done = [_cycles(block, points, weights, beta, on_sphere) for block in blocks]
+    return np.concatenate([moved for moved, _ in done]), np.concatenate([x for _, x in done])
 
 
-@partial(jax.jit, static_argnames="on_sphere")
-def _cycles(seeds: Any, points: Any, weights: Any, beta: Any, *, on_sphere: bool) -> Any:
-    place = (lambda x: x / jnp.linalg.norm(x)) if on_sphere else (lambda x: x)
-    points, bias = jnp.asarray(points), jnp.log(weights) - 0.5 * beta * jnp.sum(points**2, axis=1)
+def _cycles(
+    x: np.ndarray, points: np.ndarray, weights: np.ndarray, beta: float, on_sphere: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    bias = np.log(weights) - 0.5 * beta * np.sum(points**2, axis=1)
+    length = lambda v: np.linalg.norm(v, axis=1, keepdims=True)
+    place = (lambda v: v / length(v)) if on_sphere else (lambda v: v)
 
-    def shift(x: Any) -> Any:
-        """Height log Σ w e^{−β‖x−x_j‖²/2} of x, and the next place."""
-        exponents = beta * (points @ x) + bias
-        height = jax.nn.logsumexp(exponents)
-        return height - 0.5 * beta * x @ x, place(jnp.exp(exponents - height) @ points)
+    def shift(v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Heights log Σ w e^{−β‖v−x_j‖²/2}, and the next places."""
+        exponents = beta * (v @ points.T) + bias
+        top = exponents.max(axis=1, keepdims=True)
+        near = np.exp(exponents - top)
+        total = near.sum(axis=1, keepdims=True)
+        height = top + np.log(total) - 0.5 * beta * np.sum(v * v, axis=1, keepdims=True)
+        return height, place((near / total) @ points)
 
-    def cycle(_: Any, state: Any) -> Any:
-        x, _ = state
+    step = np.full_like(x, np.inf)
+    for _ in range(CYCLES):
         _, one = shift(x)
         height, two = shift(one)
         step, bend = one - x, two - 2 * one + x
-        ratio = jnp.linalg.norm(step) / jnp.maximum(jnp.linalg.norm(bend), 1e-300)
+        ratio = length(step) / np.maximum(length(bend), 1e-100)
         leap = 2 * ratio * step + ratio**2 * bend
         # Longer leaps than a few hundredths of the kernel's width pass over shallow maxima.
-        far = jnp.linalg.norm(leap) / (0.03 * beta**-0.5)
-        leap = place(x + leap / jnp.maximum(far, 1.0))
-        best, after = shift(leap)
-        return jnp.where(best > height, after, two), jnp.linalg.norm(step)
-
-    reach = lambda x: jax.lax.fori_loop(0, CYCLES, cycle, (x, jnp.inf))
-    seeds, moved = over_rows(reach, jnp.asarray(seeds), points.shape[0])
-    return moved, seeds
+        far = length(leap) / (0.03 * beta**-0.5)
+        best, after = shift(place(x + leap / np.maximum(far, 1.0)))
+        x = np.where(best > height, after, two)
+    return length(step)[:, 0], x

@@ -46,6 +46,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
     head, body = _svg(picture, name).split(">", 1)
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
+    picture.set_layout_engine("none")  # as it was laid out for the first file
     picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
     return vector, raster
 
