@@ -121,13 +121,27 @@ def draw(result: dict, path: Path) -> None:
     figure.savefig(path, dpi=150, facecolor="white")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--fast", action="store_true", help="fewer tokens and rows, under a minute")
-    parser.add_argument("--rows", type=int, help="rows at each λ instead of the usual number")
+def command_line(title: str | None) -> argparse.ArgumentParser:
+    """What this benchmark and that of retrieval ask for."""
+    parser = argparse.ArgumentParser(description=(title or "").splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="small sizes, under a minute")
     parser.add_argument("--out", type=Path, help="write the numbers here as well")
     parser.add_argument("--packages", help="folder with packages that are not installed")
     parser.add_argument("--draw", type=Path, help="draw the figure from these numbers, and stop")
+    return parser
+
+
+def tell(result: dict, path: Path | None) -> None:
+    """Print the numbers, and write them where asked."""
+    text = json.dumps(result, indent=1)
+    if path:
+        path.write_text(text + "\n")
+    print(text)
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--rows", type=int, help="rows at each λ instead of the usual number")
     arguments = parser.parse_args()
     sys.path[:0] = [str(ROOT / "src"), *([arguments.packages] if arguments.packages else [])]
     if arguments.draw:
@@ -140,10 +154,7 @@ def main() -> None:
     result["window"] = window(arguments.fast, arguments.rows)
     result["seconds"] = time.perf_counter() - began
     result["agree"] = sum(row["agrees"] for row in result["check"])
-    text = json.dumps(result, indent=1)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-    print(text)
+    tell(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ names a folder with jaxtyping and wadler_lindig where they are not installed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -122,7 +121,7 @@ def critical(tokens: int, systems: int, sizes: tuple[int, ...]) -> dict:
     }  # fmt: skip
 
 
-def race(systems: int, tokens: int = 64, forms: tuple[str, ...] = ("waves", "pairs")) -> dict:
+def race(systems: int, tokens: int = 64) -> dict:
     """Seconds for the flow alone and for the whole profile, ours and eager PyTorch's."""
     import jax
     import jax.numpy as jnp
@@ -173,42 +172,33 @@ def race(systems: int, tokens: int = 64, forms: tuple[str, ...] = ("waves", "pai
         peer_flow = seconds(lambda count: eager(draw(count)), 2**14)
     peer_profile = seconds(lambda count: eager_profile(draw(count)), 2**12)
 
-    matrix = jnp.asarray(pull, jnp.float32)
+    matrix = jnp.asarray(pull[None], jnp.float32)
     start = draw(64)
     end = eager(start).cpu().numpy()
     chunk = min(systems, observe.CHUNK["cpu" if device == "cpu" else "gpu"] // tokens)
     shape = (tokens, chunk)
-    out: dict = {
+    force = observe.force_waves(BETA, jnp.float32)
+    move = jax.jit(lambda y: observe.flow_circle(y, matrix, force, jnp.float32(step), STEPS))
+    fresh = jax.jit(lambda key: move(jax.random.uniform(key, shape, jnp.float32, 0, 2 * jnp.pi)))
+    jax.block_until_ready(fresh(jax.random.key(0)))
+    count = -(-systems // chunk)
+    began = time.perf_counter()
+    jax.block_until_ready([fresh(jax.random.key(k))[-1] for k in range(count)])
+    flow = (time.perf_counter() - began) * systems / (chunk * count)
+    settings: dict = {"steps": STEPS, "precision": "float32", "chunk": chunk}
+    profile = lambda n: observe.retrieval_profile(bias, BETA, 1 / rate(), systems=n, **settings)
+    profile(chunk)
+    began = time.perf_counter()
+    profile(systems)
+    whole = time.perf_counter() - began
+    gap = end - np.asarray(move(jnp.asarray(start.cpu().numpy().T))).T
+    out = {
         "systems": systems, "tokens": tokens, "steps": STEPS, "device": device,
         "torch_flow_seconds": peer_flow, "torch_profile_seconds": peer_profile,
+        "flow_seconds": flow, "flow_ratio": peer_flow / flow, "profile_seconds": whole,
+        "profile_ratio": peer_profile / whole, "largest_difference": float(np.abs(gap).max()),
     }  # fmt: skip
-    for how in forms:
-        force = observe.make_force(BETA, jnp.float32, how)
-        move = jax.jit(
-            lambda y, f=force: observe.flow_circle(y, matrix, f, jnp.float32(step), STEPS)
-        )
-        fresh = jax.jit(
-            lambda key, move=move: move(jax.random.uniform(key, shape, jnp.float32, 0, 2 * jnp.pi))
-        )
-        jax.block_until_ready(fresh(jax.random.key(0)))
-        count = -(-systems // chunk)
-        began = time.perf_counter()
-        jax.block_until_ready([fresh(jax.random.key(k))[-1] for k in range(count)])
-        flow = (time.perf_counter() - began) * systems / (chunk * count)
-        settings = {"steps": STEPS, "precision": "float32", "how": how}
-        profile = lambda n, s=settings: observe.retrieval_profile(
-            bias, BETA, 1 / rate(), systems=n, chunk=chunk, **s
-        )
-        profile(chunk)
-        began = time.perf_counter()
-        profile(systems)
-        whole = time.perf_counter() - began
-        gap = end - np.asarray(move(jnp.asarray(start.cpu().numpy().T))).T
-        out[how] = {
-            "flow_seconds": flow, "flow_ratio": peer_flow / flow, "profile_seconds": whole,
-            "profile_ratio": peer_profile / whole, "largest_difference": float(np.abs(gap).max()),
-        }  # fmt: skip
-        print(json.dumps(out), file=sys.stderr, flush=True)
+    print(json.dumps(out), file=sys.stderr, flush=True)
     return out
 
 
@@ -234,12 +224,9 @@ def draw(result: dict, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--fast", action="store_true", help="small sizes, under a minute")
-    parser.add_argument("--out", type=Path, help="write the numbers here as well")
-    parser.add_argument("--packages", help="folder with packages that are not installed")
-    parser.add_argument("--draw", type=Path, help="draw the figure from these numbers, and stop")
-    arguments = parser.parse_args()
+    from benchmarks.context import command_line, tell
+
+    arguments = command_line(__doc__).parse_args()
     sys.path[:0] = [arguments.packages] if arguments.packages else []
     if arguments.draw:
         return draw(json.loads(arguments.draw.read_text()), FIGURE)
@@ -259,10 +246,7 @@ def main() -> None:
         "particles_off_error": float(np.hypot(2 * bound[1], bound[0])),
     }  # fmt: skip
     result["seconds"] = time.perf_counter() - began
-    text = json.dumps(result, indent=1)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-    print(text)
+    tell(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,20 @@ def test_a_row_agrees_with_its_field_and_not_with_another(claim):
     assert _row(wrong, claim).verdict == "disagree"
 
 
+@pytest.mark.parametrize("together", ["mean", "sum"])
+def test_a_chain_of_several_heads_has_the_rows_of_a_chain(together):
+    second = ms.PositionalAttention(3.0, width=4.0)
+    whole = lambda one: (
+        one + second if together == "sum" else ms.fields.MultiHead([one, second], [0.5, 0.5])
+    )
+    stated, other = whole(CHAIN), whole(ms.PositionalAttention(1.0, slope=0.3))
+    honest = ms.flow(CAP, stated, 6.0)
+    assert _row(honest, "the first token of the chain").verdict == "agree"
+    assert _row(honest, "angle of the second token").verdict == "agree"
+    wrong = dataclasses.replace(ms.flow(CAP, other, 6.0), field=stated)
+    assert _row(wrong, "angle of the second token").verdict == "disagree"
+
+
 def test_events_of_hardmax_are_those_of_its_clock():
     start = ms.Points(ms.uniform(12, 3, seed=4).points, RNG.uniform(0.5, 2, 12))
     run = ms.flow(start, SA, math.inf, stepper=ms.Hardmax())

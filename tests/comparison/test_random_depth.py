@@ -77,8 +77,12 @@ def test_a_wrong_beta_is_seen_between_distant_frames():
 def test_predictions_speak_of_pairs():
     found = ms.predict(ms.RandomValue(2.0, scale=2.0), 4)
     assert found.consensus_exponent == pytest.approx(-12.0)  # σ²·(−(d−1))
+    assert found.mean_exponent == pytest.approx(-4.0)  # σ²·(−(d−3))
     assert found.antipodal_chance == pytest.approx(0.24744, abs=1e-5)
     assert "opposite" in " ".join(found.to_table())
     heads = ms.predict(ms.RandomHeads(4), 8)
+    assert heads.mean_exponent == -5.0
+    # Each token alone: PairDiffusion.drift near ρ = 1 is −2(1−ρ).
+    assert ms.predict(ms.RandomValue(), 4).mean_exponent == 2.0
     assert heads.consensus_exponent == -7.0 and heads.antipodal_exponent is None
     assert "Q = K = I" in heads.reasons["antipodal_exponent"]

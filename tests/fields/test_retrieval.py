@@ -64,19 +64,25 @@ def test_places_without_times_are_refused():
         PositionalAttention(1.0).velocity(m, at=places(3))
 
 
-def test_a_run_moves_like_angles():
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_run_moves_like_angles(heads):
     from metastable.core.numerics import jnp
     from metastable.observe.retrieval import (
         flow_circle,
-        make_force,
+        force_waves,
         position_bias,
         position_weights,
     )
 
     start = ms.uniform(tokens=6, dim=2, seed=4)
-    run = ms.flow(start, PositionalAttention(1.0, slope=2 / 6), horizon=1.0, frames=2)
-    pull = jnp.asarray(position_weights(position_bias(6, 2.0)))
-    force = make_force(1.0, jnp.float64)
-    angles = flow_circle(start.angles[:, None], pull, force, 1 / 64, 64)[:, 0]
+    field = PositionalAttention(1.0, slope=2 / 6)
+    biases, betas, outputs = [position_bias(6, 2.0)], [1.0], [1.0]
+    if heads == 2:
+        field = ms.fields.MultiHead([field, PositionalAttention(3.0, width=2.5)], [0.5, 0.25])
+        biases, betas, outputs = [*biases, position_bias(6, width=2.5)], [1.0, 3.0], [0.5, 0.25]
+    run = ms.flow(start, field, horizon=1.0, frames=2)
+    pull = jnp.asarray([position_weights(bias) for bias in biases])
+    force = force_waves(betas, jnp.float64, outputs)
+    angles = flow_circle(start.angles[:, None], pull, force, 1 / 128, 128)[:, 0]
     turned = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     assert np.abs(np.asarray(run.frames[-1].points) - turned).max() < 1e-6

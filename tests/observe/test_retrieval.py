@@ -10,7 +10,7 @@ from metastable.core.numerics import jax, jnp
 from metastable.observe.retrieval import (
     circle_drift,
     flow_circle,
-    make_force,
+    force_waves,
     position_bias,
     position_weights,
     retrieval_profile,
@@ -50,29 +50,38 @@ def test_tokens_that_see_nothing_stay_and_every_system_counts_once():
 BIAS = position_bias(7, 2.0, width=4, sinks=1, period=3.0, depth=0.5)
 
 
-def velocity(theta, beta):
+def velocity(theta, beta, bias):
     """θ' by loops."""
     out = np.zeros_like(theta)
     for i in range(len(theta)):
-        weights = [np.exp(BIAS[i, j]) for j in range(len(theta))]
+        weights = [np.exp(bias[i, j]) for j in range(len(theta))]
         for j, weight in enumerate(weights):
             apart = theta[j] - theta[i]
-            out[i] += weight / sum(weights) * np.exp(beta * np.cos(apart)) * np.sin(apart)
+            out[i] += (
+                weight / max(sum(weights), 1e-300) * np.exp(beta * np.cos(apart)) * np.sin(apart)
+            )
     return out
 
 
-@pytest.mark.parametrize("how", ["waves", "pairs"])
-@pytest.mark.parametrize("beta", [0.0, 1.0, 6.0])
-def test_flow_and_derivative_are_those_of_the_equation(beta, how):
+OTHER = position_bias(7, 0.5, own=False)  # a second head: flat, of all earlier tokens
+
+
+@pytest.mark.parametrize(
+    "heads", [[(BIAS, 0.0, 1.0)], [(BIAS, 6.0, 1.0)], [(BIAS, 1.0, 0.3), (OTHER, 3.0, 0.7)]]
+)
+def test_flow_and_derivative_are_those_of_the_equation(heads):
     start = np.random.default_rng(1).uniform(0, 2 * np.pi, (7, 2))
-    pull, force = jnp.asarray(position_weights(BIAS)), make_force(beta, jnp.float64, how)
+    biases, betas, outputs = zip(*heads, strict=True)
+    pull = jnp.asarray([position_weights(bias) for bias in biases])
+    force = force_waves(betas, jnp.float64, outputs)
     drift = np.asarray(circle_drift(jnp.asarray(start), pull, force))
-    expected = np.stack([velocity(column, beta) for column in start.T], axis=1)
+    total = lambda y: sum(o * velocity(y, beta, bias) for bias, beta, o in heads)
+    expected = np.stack([total(column) for column in start.T], axis=1)
     assert np.abs(drift - expected).max() < 1e-12 * max(1, np.abs(expected).max())
-    t = 0.5 * np.exp(-beta)
+    t = 0.5 * np.exp(-max(betas))
     flow = lambda y: flow_circle(y, pull, force, t / 40, 40)
     end = np.asarray(flow(jnp.asarray(start)))
-    run = lambda y: solve_ivp(lambda _, x: velocity(x, beta), (0, t), y, rtol=1e-11, atol=1e-12)
+    run = lambda y: solve_ivp(lambda _, x: total(x), (0, t), y, rtol=1e-11, atol=1e-12)
     assert np.abs(end[:, 0] - run(start[:, 0]).y[:, -1]).max() < 1e-7
     slope = np.asarray(jax.grad(lambda y: flow(y)[-1].sum())(jnp.asarray(start)))
     for j in range(7):
@@ -82,12 +91,37 @@ def test_flow_and_derivative_are_those_of_the_equation(beta, how):
         assert slope[j, 0] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-8)
 
 
-def test_forms_and_precisions_agree():
-    one = retrieval_profile(BIAS, 1.0, 1.0, systems=64)
-    other = retrieval_profile(BIAS, 1.0, 1.0, systems=64, how="pairs")
-    np.testing.assert_allclose(one.response, other.response, atol=1e-12)
-    one, other = one.binned([0, 0.5, 1]), np.split(one.response, [3])  # s = 1/7 … 6/7
-    np.testing.assert_allclose(one[:, 1], [part.mean() for part in other])
+def test_windows_of_positions_are_means():
+    profile = retrieval_profile(BIAS, 1.0, 1.0, systems=64)
+    parts = np.split(profile.response, [3])  # s = 1/7 … 6/7
+    binned = profile.binned([0, 0.5, 1])
+    np.testing.assert_allclose(binned[:, 1], [part.mean() for part in parts])
+
+
+def test_equal_heads_are_one_head():
+    one = retrieval_profile(BIAS, 1.5, 1.0, systems=64, steps=20)
+    two = retrieval_profile([BIAS, BIAS], 1.5, 1.0, systems=64, steps=20)
+    np.testing.assert_allclose(two.response, one.response, atol=1e-10)
+    twice = retrieval_profile([BIAS, BIAS], [1.5, 0.0], 1.0, systems=64, steps=20, outputs=[1, 0])
+    np.testing.assert_allclose(twice.response, one.response, atol=1e-10)
+
+
+def test_two_heads_respond_to_first_order_by_the_mean_of_their_kernels():
+    from metastable.theory.retrieval import retrieval_row
+    from metastable.theory.spectrum import growth_rates
+
+    biases = [position_bias(6, 3.0, own=False), position_bias(6, own=False, width=3)]
+    betas, t = [0.5, 2.0], 0.02
+    rates = [float(growth_rates(beta, 2, 1, normalized=False)[0]) for beta in betas]
+    pull = [position_weights(bias) for bias in biases]
+    expected = retrieval_row(pull, [0.5 * rate * t for rate in rates])
+    profile = retrieval_profile(biases, betas, t, systems=40_000, steps=4)
+    off = np.abs(profile.response - expected)
+    # Nonlinear terms are of second order in t e^β = 0.15.
+    assert np.all(off < 4 * profile.response_error + 0.01 * expected.max())
+    assert np.all(profile.response_error < 0.02 * expected.max())
+    swapped = retrieval_row(pull, [0.5 * rate * t for rate in rates[::-1]])
+    assert np.any(np.abs(profile.response - swapped) > 20 * profile.response_error)
 
 
 def test_profile_approaches_the_closed_form_from_below():
@@ -109,6 +143,8 @@ def test_bad_arguments_are_named():
         lambda: retrieval_profile(np.full((2, 2), np.nan), 1.0, 1.0, systems=4),
         lambda: retrieval_profile(BIAS, -1.0, 1.0, systems=4),
         lambda: retrieval_profile(BIAS, 1.0, 1.0, systems=1),
+        lambda: retrieval_profile([BIAS, BIAS], [1.0, 1.0, 1.0], 1.0, systems=4),
+        lambda: retrieval_profile([BIAS, BIAS], 1.0, 1.0, systems=4, outputs=[1.0]),
         lambda: position_bias(1),
     ):
         with pytest.raises(ValueError, match="must"):

@@ -11,8 +11,9 @@ from scipy.stats import binom, sem
 
 from metastable.cli import main
 from metastable.comparison import compare
-from metastable.flows.build import run_experiment
+from metastable.flows.build import build_start, run_experiment
 from metastable.observe import similarity
+from metastable.report.figures.sweep import figures_of_sweep
 from metastable.report.pages.sweep import report_sweep
 from metastable.sweep import cells, claims, execute
 from metastable.sweep.claims import compare_sweep
@@ -42,6 +43,12 @@ EXIT = {
     "repetitions": 12,
     "axes": {"field.beta": [2.0, 6.0]},
     "base": {"measure": {"tokens": 64, "dim": 2}, "flow": {"horizon": 12.0, "frames": 49}},
+}
+ROWS = {
+    "observables": ["row_participation", "row_largest"],
+    "repetitions": 3,
+    "axes": {"measure.tokens": [300, 3000], "field.beta": [30.0, 3e3, 3e5]},
+    "base": {"measure": {"dim": 3}},
 }
 
 
@@ -220,3 +227,36 @@ def _main(monkeypatch, *words):
     with pytest.raises(SystemExit) as ended:
         main()
     return ended.value.code
+
+
+def test_rows_of_attention_are_read_off_starts_and_follow_their_law(tmp_path, monkeypatch):
+    def moved(*_, **__):
+        raise AssertionError("nothing need move")
+
+    monkeypatch.setattr(cells, "run_experiment", moved)
+    monkeypatch.setattr(cells, "flow_batch", moved)
+    sweep, data, rows = made(ROWS, tmp_path / "s")
+    assert [row.verdict for row in rows] == ["agree", "agree"]
+    plan = plan_sweep(sweep)
+    start, _ = build_start(cells.experiment_of(plan.recipe, plan.cell((0, 1, 2))))
+    logits = 3e3 * (start.points @ start.points.T)
+    w = np.exp(logits - logits.max(axis=1, keepdims=True))
+    share = np.sum((w / w.sum(axis=1, keepdims=True)) ** 2, axis=1)
+    seen = float(data["row_participation"].isel(tokens=0, beta=1, repetition=2))
+    assert seen == pytest.approx(share.mean(), abs=4 * share.std() / np.sqrt(300 // 16))
+    assert verdicts(relabeled(data, sweep, "field.beta", 1.2)) == {"disagree"}
+    figure = figures_of_sweep(data, sweep)["row_participation"]
+    assert figure.x.scale == figure.y.scale == "log" and len(figure.series) == 4
+
+
+def test_rows_of_attention_beside_a_run_are_those_of_its_first_frame(tmp_path):
+    spec = ROWS | {"observables": ["row_largest", "last_clusters"], "repetitions": 1}
+    spec["axes"] = {"field.beta": [5.0, 20.0]}
+    spec["base"] = {"measure": {"tokens": 32, "dim": 3}, "flow": {"horizon": 0.5, "frames": 2}}
+    _, both, _ = made(spec, tmp_path / "both")
+    _, alone, _ = made(spec | {"observables": ["row_largest"]}, tmp_path / "alone")
+    assert np.array_equal(both["row_largest"], alone["row_largest"])
+    masked = spec | {"observables": ["row_largest"]}
+    masked["base"] = {**spec["base"], "field": {"kind": "self_attention", "causal": True}}
+    summary = execute.run_sweep(Sweep.model_validate(masked), tmp_path / "masked")
+    assert summary.failed == 2

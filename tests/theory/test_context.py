@@ -11,10 +11,12 @@ import pytest
 from metastable.theory.context import (
     accumulation_scale,
     cap_constant,
+    context_regime,
     critical_beta,
     critical_scaling,
     expected_gap_count,
     layer_correlation,
+    row_law,
     window_law,
 )
 
@@ -135,3 +137,60 @@ def test_accumulation_scale_gives_the_published_laws():
     gap = np.geomspace(1e-8, 1, 4000)
     on_sphere = accumulation_scale(gap, n * gap / 2)  # max of log(ng/2)/g at ng/2 = e
     assert on_sphere == pytest.approx(n / (2 * math.e), rel=1e-3)
+
+
+@pytest.mark.parametrize(("beta", "tokens"), [(0.7, 3), (30.0, 20), (2e4, 10_000)])
+def test_row_law_on_the_sphere_is_that_of_mpmath(beta, tokens):
+    # On S² the inner product is uniform: moments of ζ under e^{−vζ} are ∫ dz/z over [e^{−2β}, 1].
+    width, others = 2 * mpmath.mpf(beta), tokens - 1
+    low = mpmath.exp(-width)
+    damp = lambda v: (mpmath.e1(v * low) - mpmath.e1(v)) / width
+    power = lambda v, k: mpmath.gammainc(k, v * low, v) / v**k / width  # E ζ^k e^{−vζ}
+    one = lambda v: mpmath.exp(-v) * damp(v) ** (others - 1)
+    places = [0, 0.01 / tokens, 0.1 / tokens, 1 / tokens, 10 / tokens, 0.1, 1, 4, 15, 60]
+    places = sorted({float(place) for place in places})
+    integral = lambda f: float(mpmath.quad(f, places))
+    law = row_law(beta, 3, tokens)
+    largest = integral(lambda v: one(v) * damp(v))
+    squares = integral(lambda v: v * one(v) * (damp(v) + others * power(v, 2)))
+    assert law.largest == pytest.approx(largest, rel=1e-9)
+    assert law.participation == pytest.approx(squares, rel=1e-9)
+
+
+@pytest.mark.parametrize(("beta", "dim", "tokens"), [(3.0, 2, 5), (4.0, 5, 50), (12.0, 40, 30)])
+def test_row_law_is_that_of_random_rows(beta, dim, tokens):
+    rng, draws = np.random.default_rng(dim), 20_000
+    x = rng.normal(size=(draws, tokens - 1, dim))
+    w = np.exp(beta * x[..., 0] / np.linalg.norm(x, axis=2))
+    w = np.concatenate([np.full((draws, 1), math.exp(beta)), w], axis=1)
+    w /= w.sum(axis=1, keepdims=True)
+    each = np.stack([np.sum(w * w, 1), w.max(1), -np.sum(w * np.log(w), 1)])
+    law = row_law(beta, dim, tokens)
+    mean, spread = each.mean(1), each.std(1)
+    assert np.all(np.abs(np.array(law[:3]) - mean) < 4 * spread / math.sqrt(draws))
+    assert law[3:] == pytest.approx(spread[:2], rel=0.05)
+
+
+def test_row_law_has_both_limits():
+    assert row_law(0.0, 4, 7)[:3] == pytest.approx((1 / 7, 1 / 7, math.log(7)), rel=1e-12)
+    # β fixed: nE Σw² → E e^{2βt}/(E e^{βt})², and E e^{βt} = sinh(β)/β on S².
+    mean = lambda b: math.sinh(b) / b
+    limit = mean(4.0) / mean(2.0) ** 2
+    assert 1e6 * row_law(2.0, 3, 10**6).participation == pytest.approx(limit, rel=1e-4)
+    for scale in (0.1, 1.0, 3.0):
+        beta = critical_beta(4, 10**6, scale)
+        assert row_law(beta, 4, 10**6)[:3] == pytest.approx(window_law(scale, 4), rel=2e-3)
+    with pytest.raises(ValueError, match="tokens must be at least 2; got 1"):
+        row_law(1.0, 3, 1)
+    with pytest.raises(ValueError, match="beta must be finite"):
+        row_law(-1.0, 3, 10)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4])
+def test_regimes_follow_the_growth_of_beta(dim):
+    power = 2 / (dim - 1)
+    sizes = [10**3, 10**4, 10**5, 10**6]
+    of = lambda exponent: [context_regime(n**exponent, dim, n) for n in sizes]
+    assert of(power / 2)[1:] == ["mean field"] * 3
+    assert of(power) == ["critical"] * 4
+    assert of(2 * power)[1:] == ["hard"] * 3

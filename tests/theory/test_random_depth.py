@@ -7,7 +7,14 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
 
-from metastable.theory.random_depth import PairDiffusion, antipodal_beta, group_exponent
+from metastable.theory.random_depth import (
+    PairDiffusion,
+    antipodal_beta,
+    cosine_generator,
+    energy_drift,
+    group_exponent,
+    moment_exponent,
+)
 
 
 @pytest.mark.parametrize(("dim", "beta", "rho"), [(3, 1.0, 0.3), (5, 2.0, -0.6), (8, 0.5, 0.8)])
@@ -114,3 +121,82 @@ def test_bad_input_is_refused():
         PairDiffusion(1.0, 4).antipodal_chance(1.0)
     with pytest.raises(ValueError, match="random_keys"):
         PairDiffusion(1.0, 4, random_keys=True).antipodal_chance()
+
+
+def layer(x, beta, square, normal):
+    """Systems x (s, n, d) through one layer x ← N(x + εWm), written out."""
+    weights = np.exp(beta * x @ x.transpose(0, 2, 1))
+    means = weights / weights.sum(axis=2, keepdims=True) @ x
+    y = x + math.sqrt(square) * means @ normal
+    return y / np.linalg.norm(y, axis=2, keepdims=True)
+
+
+@pytest.mark.parametrize(("tokens", "dim", "beta"), [(3, 3, 1.0), (6, 4, 3.0), (5, 12, 0.0)])
+def test_generator_of_many_tokens_is_that_of_a_thin_layer(tokens, dim, beta):
+    rng, draws, square = np.random.default_rng(tokens), 40_000, 2e-4
+    x = rng.normal(size=(tokens, dim))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    gram, normal = x @ x.T, rng.normal(size=(draws, dim, dim))
+    ends = [layer(np.broadcast_to(x, (draws, tokens, dim)), beta, square, s * normal)
+            for s in (1, -1)]  # fmt: skip
+    grams = [y @ y.transpose(0, 2, 1) for y in ends]
+    even, odd = (grams[0] + grams[1]) / 2 - gram, (grams[0] - grams[1]) / 2
+    found = cosine_generator(gram, beta, dim)
+    bias = 10 * dim * square
+    off = np.abs(even.mean(axis=0) / square - found.drift)
+    assert np.all(off < 4 * even.std(axis=0) / math.sqrt(draws) / square + bias)
+    share = (odd**2).mean(axis=0) / square
+    assert np.allclose(share, found.variance, rtol=0.05, atol=1e-9 + bias)
+    similarity = (even.sum(axis=(1, 2)) - np.trace(even, axis1=1, axis2=2)) / tokens / (tokens - 1)
+    error = similarity.std() / math.sqrt(draws) / square
+    assert abs(similarity.mean() / square - found.mean) < 4 * error + bias
+    if beta > 0:
+        energies = [np.exp(beta * g).sum(axis=(1, 2)) / (2 * beta * tokens**2) for g in grams]
+        gained = (energies[0] + energies[1]) / 2 - np.exp(beta * gram).sum() / (
+            2 * beta * tokens**2
+        )
+        error = gained.std() / math.sqrt(draws) / square
+        size = math.exp(beta) * bias
+        assert abs(gained.mean() / square - energy_drift(gram, beta, dim)) < 4 * error + size
+
+
+def test_two_tokens_gain_energy_on_average_above_the_circle():
+    for beta in (0.01, 0.5, 2.0, 20.0):
+        for rho in np.linspace(-0.999, 0.999, 41):
+            gram = [[1.0, rho], [rho, 1.0]]
+            assert energy_drift(gram, beta, 3) > 0 and energy_drift(gram, beta, 9) > 0
+            falls = beta * (1 - rho**2) < rho  # on the circle, by hand
+            assert (energy_drift(gram, beta, 2) < 0) == falls
+
+
+@pytest.mark.parametrize("dim", [2, 3, 6])
+def test_mean_width_of_a_cluster_follows_its_moment_and_not_its_typical_rate(dim):
+    """Five close tokens by layers; half of the time at twice the step takes the bias away."""
+    rng, draws, horizon = np.random.default_rng(dim), 40_000, 0.3
+    rates = []
+    for square in (0.01, 0.02):
+        x = np.eye(dim)[0] + 1e-5 * rng.normal(size=(draws, 5, dim))
+        x /= np.linalg.norm(x, axis=2, keepdims=True)
+        gap = lambda x: np.sum(np.var(x, axis=1), axis=1)
+        first = gap(x)
+        for _ in range(round(horizon / square)):
+            x = layer(x, 1.0, square, rng.normal(size=(draws, dim, dim)))
+        grown = gap(x) / first  # every pair's 1 − ρ grows by one factor
+        error = grown.std() / math.sqrt(draws) / grown.mean() / horizon
+        rates.append((math.log(grown.mean()) / horizon, error, np.log(grown).mean() / horizon))
+    rate, error = 2 * rates[0][0] - rates[1][0], math.hypot(2 * rates[0][1], rates[1][1])
+    assert abs(rate - moment_exponent(1.0, dim)) < 4 * error and error < 0.15
+    assert 2 * rates[0][2] - rates[1][2] == pytest.approx(-(dim - 1), abs=0.15)
+
+
+def test_bad_arguments_of_the_generator_are_named():
+    for call in (
+        lambda: cosine_generator([[1.0, 0.3]], 1.0, 3),
+        lambda: cosine_generator([[2.0, 0.3], [0.3, 1.0]], 1.0, 3),
+        lambda: cosine_generator(np.eye(2), -1.0, 3),
+        lambda: energy_drift(np.eye(2), 0.0, 3),
+        lambda: moment_exponent(-1.0, 3),
+        lambda: moment_exponent(1.0, 1),
+    ):
+        with pytest.raises(ValueError, match="must"):
+            call()

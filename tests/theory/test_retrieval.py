@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from scipy.optimize import brentq
 
 from metastable.theory.retrieval import (
     critical_retrieval_time,
@@ -74,6 +75,27 @@ def test_the_right_end_is_flat_at_the_critical_time(slope):
     assert slope_at(0.95 * t) > 0 > slope_at(1.05 * t)
 
 
+def test_heads_add_their_kernels():
+    rng = np.random.default_rng(1)
+    pull, strengths = rng.uniform(size=(3, 7, 7)), [0.5, 1.5, 0.2]
+    whole = sum(c * np.tril(one, -1) for c, one in zip(strengths, pull, strict=True))
+    np.testing.assert_allclose(retrieval_row(pull, strengths), 7 * expm(whole)[-1, :-1])
+    rates = [[0.6, 0.1], [0.2, 0.3]]
+    one_slope = critical_retrieval_time([2.0, 2.0], rates, [1.0, 0.5])
+    assert one_slope == pytest.approx(critical_retrieval_time(2.0, [0.8, 0.4], [1.0, 0.5]))
+
+
+@pytest.mark.parametrize("slopes", [(1.0, 0.0), (3.0, 0.5)])
+def test_two_heads_lose_recency_when_the_last_source_is_flat(slopes):
+    rates, places = np.array([0.7, 0.4]), []
+    for tokens in (200, 400):
+        pull = np.stack([alibi(tokens, slope) for slope in slopes])
+        rise = lambda t, pull=pull: float(np.diff(retrieval_row(pull, rates * t)[-2:])[0])
+        places.append(brentq(rise, 0.1, 10.0))
+    limit = 2 * places[1] - places[0]  # free of the term in 1/N
+    assert limit == pytest.approx(critical_retrieval_time(slopes, rates), rel=1e-3)
+
+
 def test_the_bottom_of_the_u():
     grid = np.linspace(0.01, 0.999, 20_001)
     for slope, strength in ((1.0, 1.0), (2.0, 1.2), (1.0, 0.3)):
@@ -88,6 +110,9 @@ def test_bad_arguments_are_named():
         lambda: retrieval_law(0.5, -1.0),
         lambda: critical_retrieval_time(math.inf, 1.0),
         lambda: retrieval_row(np.ones((2, 3)), 1.0),
+        lambda: retrieval_row(np.ones((2, 3, 3)), [1.0, 1.0, 1.0]),
+        lambda: retrieval_row(np.ones((3, 3)), [1.0]),
+        lambda: critical_retrieval_time([1.0, 1.0], [1.0]),
     ):
         with pytest.raises(ValueError, match="must"):
             call()

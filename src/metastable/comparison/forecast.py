@@ -135,16 +135,20 @@ def _of_random_depth(field: CommonNoise, dim: int, tokens: int | None) -> Predic
     beta = math.inf if head is None else float(head.beta)
     pair, speed = random_depth.PairDiffusion(beta, dim), float(field.strength)
     causal = head is not None and head.causal
+    # Without attention log(1−ρ) has the drift −2 and variance 8: its mean grows.
+    mean = speed * (2.0 if math.isinf(beta) else random_depth.moment_exponent(1.0, dim))
     known: dict[str, Any] = {}
     if isinstance(field, RandomValue) and not causal:
         known = {
             "consensus_exponent": speed * pair.consensus_exponent,
+            "mean_exponent": mean,
             "antipodal_exponent": speed * pair.antipodal_exponent,
             "antipodal_beta": random_depth.antipodal_beta(dim),
             "antipodal_chance": pair.antipodal_chance() if dim > 2 else None,
         }
     elif not causal:
-        known = {"consensus_exponent": speed * -(dim - 1.0)}
+        several = speed * random_depth.moment_exponent(1.0, dim)
+        known = {"consensus_exponent": speed * -(dim - 1.0), "mean_exponent": several}
     result = Prediction(
         dim=dim,
         beta=None if head is None else beta,

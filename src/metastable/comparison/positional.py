@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -10,6 +11,8 @@ from scipy.integrate import solve_ivp
 from metastable.comparison.case import Case, continuous
 from metastable.comparison.equation import MARGIN
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
+from metastable.fields.field import Superposition
+from metastable.fields.heads import MultiHead
 from metastable.fields.position import Alibi, Causal, Window
 from metastable.fields.retrieval import PositionalAttention
 
@@ -29,28 +32,33 @@ def chain_leader_rests(case: Case) -> Verdict | None:
 
 @continuous
 def second_follows_first(case: Case) -> Verdict | None:
-    """The second token sees the first: φ̇ = −π e^{β cos φ} sin φ along their geodesic.
+    """The second token sees the first: φ̇ = −Σ_h o_h π_h e^{β_h cos φ} sin φ along their geodesic.
 
-    π = w_1e^{−λΔ}/(w_1e^{−λΔ} + w_2), Δ the gap of their times. Solved here by SciPy.
+    π = w_1e^{−λΔ}/(w_1e^{−λΔ} + w_2), Δ the gap of their times, o_h what a head is multiplied by.
+    Solved here by SciPy.
     """
     claim = "angle of the second token to the first, worst error"
     order = _chain(case)
-    if order is None or case.tokens < 2 or not isinstance(case.field, PositionalAttention):
+    heads = _heads(case.field)
+    if order is None or case.tokens < 2 or heads is None:
         return None
     first, second = order[:2]
     times, weights = np.asarray(case.start.positions), np.asarray(case.start.weights)
     gap = float(times[second] - times[first])
-    pull = weights[first]
-    for bias in case.field.position:
-        if isinstance(bias, Alibi):
-            pull *= math.exp(-float(bias.slope) * gap)
-        if isinstance(bias, Window) and gap >= float(bias.width) and times[first] >= bias.sinks:
-            pull = 0.0
-    share, beta = pull / (pull + weights[second]), float(case.field.beta)
+    pulls = []
+    for head, output in heads:
+        pull = weights[first]
+        for bias in head.position:
+            if isinstance(bias, Alibi):
+                pull *= math.exp(-float(bias.slope) * gap)
+            if isinstance(bias, Window) and gap >= float(bias.width) and times[first] >= bias.sinks:
+                pull = 0.0
+        pulls.append((output * pull / (pull + weights[second]), float(head.beta)))
     x, y = case.points[:, first], case.points[:, second]
     chord, sum_ = np.linalg.norm(x - y, axis=1), np.linalg.norm(x + y, axis=1)
     angles = 2 * np.arctan2(chord, sum_)
-    speed = lambda _, phi: -share * np.exp(beta * np.cos(phi)) * np.sin(phi)
+    force = lambda phi: sum(share * np.exp(beta * np.cos(phi)) for share, beta in pulls)
+    speed = lambda _, phi: -force(phi) * np.sin(phi)
     span = float(case.times[0]), float(case.times[-1])
     way = solve_ivp(speed, span, angles[:1], t_eval=case.times, rtol=1e-10, atol=1e-12)
     if way.y.shape[1] != len(case.times):
@@ -84,11 +92,33 @@ def chain_ends_at_its_leader(case: Case) -> Verdict | None:
 
 def _chain(case: Case) -> np.ndarray | None:
     """Tokens in the order of their times, of a causal chain with one first token."""
-    field = case.field
-    if not isinstance(field, PositionalAttention) or not case.on_sphere or not case.same_tokens:
+    heads = _heads(case.field)
+    if heads is None or not case.on_sphere or not case.same_tokens:
         return None
-    if not any(isinstance(bias, Causal) for bias in field.position):
+    if not all(any(isinstance(bias, Causal) for bias in head.position) for head, _ in heads):
         return None
     times = np.asarray(case.start.positions)
     order = np.argsort(times, kind="stable")
     return order if len(set(times.tolist())) == len(times) else None
+
+
+def _heads(field: Any) -> list[tuple[PositionalAttention, float]] | None:
+    """The heads of a field that are all by position, each with the number it is multiplied by."""
+    if isinstance(field, PositionalAttention):
+        return [(field, 1.0)]
+    if isinstance(field, MultiHead):
+        parts = list(zip(field.heads, field.outputs, strict=True))
+    elif isinstance(field, Superposition):
+        parts = [(part, None) for part in field.parts]
+    else:
+        return None
+    heads = []
+    for part, output in parts:
+        inner = _heads(part)
+        if inner is None or np.ndim(output if output is not None else 1.0):
+            return None
+        scale = 1.0 if output is None else float(output)
+        if scale <= 0:
+            return None
+        heads += [(head, scale * own) for head, own in inner]
+    return heads

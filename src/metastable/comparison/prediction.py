@@ -22,6 +22,7 @@ OTHERS = {
     "gaussian": {"blow_up_time": "time of the blow-up"},
     "random depth": {
         "consensus_exponent": "rate of log(1−ρ) of a close pair",
+        "mean_exponent": "rate of the mean of 1−ρ of a close pair",
         "antipodal_exponent": "rate of log(1+ρ) of an opposite pair",
         "antipodal_beta": "β above which opposite pairs attract",
         "antipodal_chance": "chance of two orthogonal tokens to end opposite",
@@ -47,8 +48,9 @@ class Prediction:
       logarithms, also where the number itself over- or underflows and is None.
     - `limit_set`: where one cluster goes under a matrix V, by its leading eigenvalues.
     - `blow_up_time`: when the covariance of a Gaussian becomes infinite.
-    - `consensus_exponent`, `antipodal_exponent`, `antipodal_beta`, `antipodal_chance`: of two
-      tokens under random weights (`RandomValue`), see `metastable.theory.random_depth`.
+    - `consensus_exponent`, `mean_exponent`, `antipodal_exponent`, `antipodal_beta`,
+      `antipodal_chance`: of two tokens under random weights (`RandomValue`), see
+      `metastable.theory.random_depth`.
     - `about`: "tokens", "gaussian" or "random depth": which of these are shown.
     - `reasons`: for each of the shown quantities that is None, why.
     """
@@ -77,6 +79,7 @@ class Prediction:
     limit_set: str | None = None
     blow_up_time: float | None = None
     consensus_exponent: float | None = None
+    mean_exponent: float | None = None
     antipodal_exponent: float | None = None
     antipodal_beta: float | None = None
     antipodal_chance: float | None = None

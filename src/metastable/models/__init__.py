@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from metastable.models.embedding import analogy as analogy
     from metastable.models.embedding import context_pull as context_pull
     from metastable.models.folder import load as load
+    from metastable.models.groups import Groups as Groups
+    from metastable.models.groups import group_tokens as group_tokens
     from metastable.models.inspection import inspect as inspect
     from metastable.models.needle import NeedleProfile as NeedleProfile
     from metastable.models.needle import needle_profile as needle_profile
@@ -61,6 +63,7 @@ _HOMES = {
     "depthwise": "Depthwise depthwise",
     "embedding": "analogy context_pull",
     "folder": "load",
+    "groups": "Groups group_tokens",
     "inspection": "inspect",
     "needle": "NeedleProfile needle_profile",
     "own.language": "LanguageModel",

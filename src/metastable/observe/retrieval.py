@@ -76,53 +76,57 @@ def position_bias(
 
 
 def retrieval_profile(
-    bias: Float[np.ndarray, "n n"],
-    beta: float,
+    bias: Any,
+    beta: Any,
     horizon: float,
     *,
     systems: int,
+    outputs: Any = None,
     mode: int = 1,
     steps: int | None = None,
     seed: int = 0,
     precision: Literal["float32", "float64"] = "float64",
     chunk: int | None = None,
-    how: Literal["waves", "pairs"] = "waves",
 ) -> RetrievalProfile:
     """Retrieval of every source by the last token of a chain on the circle, over random starts.
 
     R_j = N E cos k(θ_N(t) − θ_j(0)) = N E[cos k(θ_N(t) − θ_j(0)) ∂θ_N(t)/∂θ_j(0)],
-    θ̇_i = −Σ_j π_ij e^{β cos(θ_i−θ_j)} sin(θ_i−θ_j), π_i· the softmax of row i of `bias`.
+    θ̇_i = −Σ_h o_h Σ_j π^h_ij e^{β_h cos(θ_i−θ_j)} sin(θ_i−θ_j), π^h_i· the softmax of row i of the
+    `bias` of head h.
 
     The second form follows from the first by parts in the uniform angle θ_j(0), and is exact; its
     variance does not grow with N. All derivatives of a system come from one reverse pass. The
     clock is USA's. Of the initial token, not of the token at time t: common ancestors add to the
     latter, and their correlation has no minimum. Setting: arXiv:2605.09213 (abstract).
 
-    - `bias`: logits by position, of any form; `position_bias` makes the usual ones. A row of −∞
-      leaves its token where it is.
-    - `steps`: of the classical Runge–Kutta method; by default 3 a unit of t e^β, 8 at least.
+    - `bias`: logits by position, of any form, (n, n); `position_bias` makes the usual ones. A row
+      of −∞ leaves its token where it is. Several heads: (h, n, n), and a `beta` for each, or one.
+    - `outputs`: o_h; by default 1/h, the mean of the heads.
+    - `steps`: of the classical Runge–Kutta method; by default 3 a unit of t Σ_h o_h e^{β_h}, 8 at
+      least.
     - `precision`: of the flow; sums over systems are in float64.
     - `chunk`: systems moved together, which bounds the memory.
-    - `how`: the force by "waves", its Fourier series cut where it is below rounding (products of
-      matrices), or by "pairs", N² exponentials (no memory beyond the angles). Same numbers.
 
     >>> profile = retrieval_profile(position_bias(8, 1.0), 1.0, 1.0, systems=400)
     >>> profile.response.shape, bool((profile.response_error < profile.plain_error).all())
     ((7,), True)
     """
-    checks.finite_array("exp(bias)", np.exp(np.asarray(bias, float)), 2)
-    checks.square("bias", bias, len(bias))
-    checks.nonnegative("beta", beta)
+    bias = np.asarray(bias, float)
+    checks.finite_array("exp(bias)", np.exp(bias), 2 if bias.ndim < 3 else 3)
+    bias = bias.reshape(-1, *bias.shape[-2:])
+    checks.square("bias", bias[0], bias.shape[1])
+    betas = _per_head("beta", beta, len(bias))
+    shares = _per_head("outputs", 1 / len(bias) if outputs is None else outputs, len(bias))
     checks.positive("horizon", horizon)
     checks.integer("systems", systems, 2)
     checks.integer("mode", mode, 1)
-    tokens = len(bias)
+    tokens = bias.shape[1]
     if steps is None:
-        steps = max(8, math.ceil(3 * horizon * math.exp(beta)))
+        steps = max(8, math.ceil(3 * horizon * float(shares @ np.exp(betas))))
     checks.integer("steps", steps, 1)
     dtype = jnp.dtype(precision)
-    force = make_force(float(beta), dtype, how)
-    pull = jnp.asarray(position_weights(bias), dtype)
+    force = force_waves(betas, dtype, shares)
+    pull = jnp.asarray([position_weights(head) for head in bias], dtype)
     if chunk is None:
         chunk = max(1, CHUNK.get(jax.default_backend(), CHUNK["gpu"]) // tokens)
     chunk = min(checks.integer("chunk", chunk, 1), systems)
@@ -162,85 +166,78 @@ def position_weights(bias: Any) -> Float[np.ndarray, "n n"]:
     return weights / np.where(mass > 0, mass, 1.0)
 
 
-def make_force(beta: float, dtype: Any, how: str = "waves") -> Waves | Pairs:
-    """The force e^{β cos φ} sin φ in one of two forms, which agree to the rounding of `dtype`."""
-    if how == "pairs":
-        return Pairs(jnp.asarray(beta, dtype))
-    orders = np.arange(1, 60 + int(4 * beta))
+def _per_head(name: str, values: Any, heads: int) -> np.ndarray:
+    """One number ≥ 0 for each head."""
+    values = np.asarray(values, float)
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != heads):
+        raise ValueError(
+            f"{name} must be one number, or one for each head of bias ({heads}); got shape "
+            f"{values.shape}: bias has the shape (heads, n, n)."
+        )
+    return np.array([checks.nonnegative(name, float(v)) for v in np.broadcast_to(values, heads)])
+
+
+def force_waves(betas: Any, dtype: Any, outputs: Any = 1.0) -> Float[Array, "h m"]:
+    """Fourier series of the forces o_h e^{β_h cos φ} sin φ, f_m = 2m o_h I_m(β_h)/β_h.
+
+    Cut where the rest is below the rounding of `dtype`.
+    """
+    betas = np.atleast_1d(np.asarray(betas, float))
+    orders = np.arange(1, 60 + int(4 * betas.max()))
+    safe = np.where(betas > 0, betas, 1.0)[:, None]
     # At β = 0 this is Kuramoto's sine alone.
-    terms = 2 / beta * orders * ive(orders, beta) if beta > 0 else np.where(orders == 1, 1.0, 0.0)
-    rest = np.cumsum(terms[::-1])[::-1]
-    kept = terms[rest > float(jnp.finfo(dtype).eps) * rest[0]]
-    return Waves(jnp.asarray(kept * math.exp(beta), dtype))
-
-
-class Waves(NamedTuple):
-    """The force by its Fourier series, f_m = 2m I_m(β)/β: products of matrices, best on a CPU."""
-
-    force: Array
-
-    def drift(self, angles: Array, pull: Array) -> Array:
-        cos, sin = self._waves(angles)
-        turn = cos * self._mixed(pull, sin) - sin * self._mixed(pull, cos)
-        return jnp.sum(self.force[:, None] * turn, axis=1)
-
-    def transposed(self, angles: Array, pull: Array, p: Array) -> Array:
-        cos, sin = self._waves(angles)
-        p = p[:, None]
-        seen = cos * (self._mixed(pull.T, p * cos) - p * self._mixed(pull, cos))
-        seen += sin * (self._mixed(pull.T, p * sin) - p * self._mixed(pull, sin))
-        orders = jnp.arange(1, self.force.size + 1, dtype=self.force.dtype)
-        return jnp.sum((orders * self.force)[:, None] * seen, axis=1)
-
-    def _waves(self, angles: Array) -> tuple[Array, Array]:
-        """cos mθ and sin mθ: (n, m, s)."""
-        turns = jnp.arange(1, self.force.size + 1, dtype=angles.dtype)[:, None] * angles[:, None]
-        return jax.lax.optimization_barrier((jnp.cos(turns), jnp.sin(turns)))
-
-    def _mixed(self, matrix: Array, waves: Array) -> Array:
-        return (matrix @ waves.reshape(waves.shape[0], -1)).reshape(waves.shape)
-
-
-class Pairs(NamedTuple):
-    """The force pair by pair, in sums that a compiler for GPUs keeps in registers."""
-
-    beta: Array
-
-    def drift(self, angles: Array, pull: Array) -> Array:
-        cos, sin = _differences(angles)
-        return jnp.sum(pull[:, :, None] * jnp.exp(self.beta * cos) * sin, axis=1)
-
-    def transposed(self, angles: Array, pull: Array, p: Array) -> Array:
-        cos, sin = _differences(angles)
-        weight = p[None] * pull.T[:, :, None] - p[:, None] * pull[:, :, None]
-        return jnp.sum(weight * jnp.exp(self.beta * cos) * (cos - self.beta * sin**2), axis=1)
-
-
-def _differences(angles: Array) -> tuple[Array, Array]:
-    """cos(θ_j − θ_i) and sin(θ_j − θ_i), (i, j, s)."""
-    cos, sin = jnp.cos(angles), jnp.sin(angles)
-    along = cos[:, None] * cos[None] + sin[:, None] * sin[None]
-    return along, cos[:, None] * sin[None] - sin[:, None] * cos[None]
+    terms = np.where(betas[:, None] > 0, 2 / safe * orders * ive(orders, safe), orders == 1)
+    rest = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
+    kept = np.any(rest > float(jnp.finfo(dtype).eps) * rest[:, :1], axis=0)
+    scale = np.broadcast_to(outputs, betas.shape) * np.exp(betas)
+    return jnp.asarray(terms[:, kept] * scale[:, None], dtype)
 
 
 @jax.custom_vjp
-def circle_drift(angles: Float[Array, "n s"], pull: Array, force: Waves | Pairs) -> Array:
-    """θ̇_i = Σ_j π_ij f(θ_j − θ_i), f(φ) = e^{β cos φ} sin φ, for systems along the last axis.
+def circle_drift(angles: Float[Array, "n s"], pull: Array, force: Array) -> Array:
+    """θ̇_i = Σ_h Σ_j π^h_ij f_h(θ_j − θ_i), for systems along the last axis.
 
-    Its transposed derivative, Σ_i (p_i π_ij − p_j π_ji) f'(θ_i − θ_j), is written out: left to the
-    compiler, it would keep every pair.
+    `pull` is (h, n, n), `force` the waves of f_h, (h, m). Its transposed derivative,
+    Σ_h Σ_i (p_i π^h_ij − p_j π^h_ji) f_h'(θ_i − θ_j), is written out: left to the compiler, it
+    would keep every pair.
     """
-    return force.drift(angles, pull)
+    cos, sin = _waves(angles, force)
+    total = jnp.zeros_like(angles)
+    for seen, waves in zip(pull, force, strict=True):
+        turn = cos * _mixed(seen, sin) - sin * _mixed(seen, cos)
+        total += jnp.sum(waves[:, None] * turn, axis=1)
+    return total
+
+
+def _transposed(angles: Array, pull: Array, force: Array, p: Array) -> Array:
+    cos, sin = _waves(angles, force)
+    p, total = p[:, None], jnp.zeros_like(angles)
+    orders = jnp.arange(1, force.shape[1] + 1, dtype=force.dtype)
+    for seen, waves in zip(pull, force, strict=True):
+        back = cos * (_mixed(seen.T, p * cos) - p * _mixed(seen, cos))
+        back += sin * (_mixed(seen.T, p * sin) - p * _mixed(seen, sin))
+        total += jnp.sum((orders * waves)[:, None] * back, axis=1)
+    return total
+
+
+def _waves(angles: Array, force: Array) -> tuple[Array, Array]:
+    """cos mθ and sin mθ: (n, m, s)."""
+    turns = jnp.arange(1, force.shape[1] + 1, dtype=angles.dtype)[:, None] * angles[:, None]
+    return jax.lax.optimization_barrier((jnp.cos(turns), jnp.sin(turns)))
+
+
+def _mixed(matrix: Array, waves: Array) -> Array:
+    return (matrix @ waves.reshape(waves.shape[0], -1)).reshape(waves.shape)
 
 
 circle_drift.defvjp(
-    lambda angles, pull, force: (force.drift(angles, pull), (angles, pull, force)),
-    lambda kept, p: (kept[2].transposed(*kept[:2], p), None, None),
+    lambda angles, pull, force: (circle_drift(angles, pull, force), (angles, pull, force)),
+    lambda kept, p: (_transposed(kept[0], kept[1], kept[2], p), None, None),
 )
 
 
 def flow_circle(
-    angles: Float[Array, "n s"], pull: Array, force: Waves | Pairs, step: Any, steps: int
+    angles: Float[Array, "n s"], pull: Array, force: Array, step: Any, steps: int
 ) -> Float[Array, "n s"]:
     """`steps` classical Runge–Kutta steps; differentiable, one state a step kept."""
 
@@ -257,10 +254,17 @@ def flow_circle(
 
 @partial(jax.jit, static_argnames=("steps", "chunk", "mode"))
 def _chunk(
-    key: Array, pull: Array, force: Any, step: Array, steps: int, chunk: int, mode: int, count: Any
+    key: Array,
+    pull: Array,
+    force: Array,
+    step: Array,
+    steps: int,
+    chunk: int,
+    mode: int,
+    count: Any,
 ) -> tuple[Array, Array, Array]:
     """Sums over `count` systems: both estimates over N, plain², products of responses."""
-    shape = (pull.shape[0], chunk)
+    shape = (pull.shape[1], chunk)
     start = jax.random.uniform(key, shape, pull.dtype, 0, 2 * math.pi)
 
     def last(angles: Array) -> tuple[Array, Array]:

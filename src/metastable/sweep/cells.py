@@ -49,6 +49,7 @@ def moves_together(recipe: CellSettings, experiment: Experiment) -> bool:
     tokens, dim = getattr(start, "tokens", SMALL), getattr(start, "dim", 0)
     return (
         recipe.samples == 1
+        and not recipe.of_starts
         and isinstance(how.stepper, AdaptiveSpec | None)
         and not how.check
         and tokens * (tokens + dim) <= SMALL
@@ -92,8 +93,14 @@ def _observe(
         return ensemble, Outcome.done()
     read: dict[str, list[np.ndarray]] = {one.name: [] for one in recipe.observables}
     for sample in range(recipe.samples):
+        how = experiment if recipe.samples == 1 else experiment_of(recipe, cell, sample)
+        if recipe.of_starts:
+            start = build_start(how)
+            for one in recipe.observables:
+                assert one.at_start is not None
+                read[one.name].append(np.asarray(one.at_start(*start), float))
+            continue
         if run is None:
-            how = experiment if recipe.samples == 1 else experiment_of(recipe, cell, sample)
             run = run_experiment(how, progress=False)
         if run.outcome.name == "interrupted":
             raise KeyboardInterrupt

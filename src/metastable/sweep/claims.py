@@ -23,10 +23,10 @@ from metastable.geometry.harmonics import multiplicity
 from metastable.measures.spec import Uniform
 from metastable.observe.summary import attention_of
 from metastable.sweep.layout import labels
-from metastable.sweep.observables import LARGE, highest_degree
+from metastable.sweep.observables import LARGE, highest_degree, sampled_rows
 from metastable.sweep.plan import Plan, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
-from metastable.theory import counts, noise, spectrum
+from metastable.theory import context, counts, noise, spectrum
 from metastable.theory.equiangular import phase_curve
 
 MOST = 1000  # cells looked at, evenly spread
@@ -35,6 +35,7 @@ SAMPLED_ROWS = 5  # on the page of one run, at most
 MERGED = 0.06  # of the first clusters may have merged when they are counted, or not yet have
 LARGEST = 500  # β, beyond which rates of the USA clock leave the doubles
 MISFIT = 0.15  # of runs may have another fastest degree than linear theory says
+BEYOND = f"theory is asked for β up to {LARGEST}"
 OTHER = "the field is not one head with Q = K = V = I"
 
 
@@ -134,19 +135,23 @@ def _setting(experiment: Experiment) -> Setting | str:
         return OTHER
     if not head.query is head.key is head.value is None:
         return OTHER
-    if start.tokens < 2 or not 0 <= float(head.beta) <= LARGEST:
-        return f"theory is asked for two tokens or more, and β from 0 to {LARGEST}"
+    if start.tokens < 2 or not float(head.beta) >= 0:
+        return "theory is asked for two tokens or more, and β ≥ 0"
     kappa, times = 1 / rate if rate else math.inf, np.linspace(0, float(how.horizon), how.frames)
     return Setting(float(head.beta), start.dim, start.tokens, head.normalized, kappa, times)
 
 
-def _each(test: Callable[[Setting, np.ndarray, int], Any]) -> Callable[[Iterator[Cell]], Answers]:
-    """A claim about single cells without noise."""
+def _each(
+    test: Callable[[Setting, np.ndarray, int], Any], most: float = LARGEST
+) -> Callable[[Iterator[Cell]], Answers]:
+    """A claim about single cells without noise, and β of `most` at most."""
 
     def judge(cells: Iterator[Cell]) -> Answers:
         for where, setting, runs, values in cells:
             if isinstance(setting, str):
                 yield setting
+            elif setting.beta > most:
+                yield BEYOND
             elif math.isinf(setting.kappa):
                 answer = test(setting, values, runs)
                 yield answer if isinstance(answer, str) else Test(where, *answer)
@@ -176,8 +181,9 @@ def _threshold(cells: Iterator[Cell]) -> Answers:
     """
     judged, uniform, ordered = [], 0.0, math.inf
     for where, setting, runs, values in cells:
-        if isinstance(setting, str) or math.isinf(setting.kappa):
-            yield from [setting] if isinstance(setting, str) else []
+        if isinstance(setting, str) or math.isinf(setting.kappa) or setting.beta > LARGEST:
+            if isinstance(setting, str) or setting.beta > LARGEST:
+                yield setting if isinstance(setting, str) else BEYOND
             continue
         (beta, dim, n, normalized, kappa, times), late = setting, values.mean(axis=0)
         late = float(late[len(late) // 2 :].mean() if late.ndim else late)
@@ -302,6 +308,27 @@ def _dominant_mode(setting: Setting, values: np.ndarray, runs: int) -> Any:
     return expected, observed, error, _tails(law, above, runs, MISFIT)
 
 
+def _rows_of(name: str) -> Callable[[Setting, np.ndarray, int], Any]:
+    """Mean over sampled rows of uniform tokens, against its exact law `row_law`.
+
+    Rows of one start that see different tokens are taken for independent.
+    """
+
+    def test(setting: Setting, values: np.ndarray, runs: int) -> Any:
+        law: Any = context.row_law(setting.beta, setting.dim, setting.tokens)
+        expected, spread = getattr(law, name), getattr(law, f"{name}_spread")
+        rows = runs * sampled_rows(setting.tokens)
+        if (1 - expected) * rows < 20:
+            return "hard attention: too few rows look at a second token to tell"
+        seen, error = float(values.mean()), spread / math.sqrt(rows)
+        # Spreads below 1e−7 are rounding of the quadrature.
+        allowed = 1e-6 * expected
+        z = max(abs(seen - expected) - allowed, 0.0) / max(error, 1e-300)
+        return expected, seen, error + allowed, 2 * float(norm.sf(z))
+
+    return test
+
+
 def _unsuited(setting: Setting) -> str | None:
     """Why runs do not show how they left the uniform measure."""
     beta, dim, n, normalized, _, times = setting
@@ -330,6 +357,7 @@ def _tails(law: np.ndarray, total: int, runs: int, shift: float) -> float:
 _NOISE = "κ/κ_# at which order sets in", "linear stability; mun2026phase for USA", _threshold
 _PAIRS = "time at which half of the pairs have met, Γ_∞", "geshkovski2023mathematical, §6"
 _LINEAR = "linear growth of random amplitudes, derived"
+_ROWS = "attention rows of uniform tokens, exact law", "derived; bruno2026scaling"
 CLAIMS: dict[str, tuple[str, str, Callable[[Iterator[Cell]], Answers]]] = {
     "late_order": _NOISE,
     "order": _NOISE,
@@ -337,5 +365,7 @@ CLAIMS: dict[str, tuple[str, str, Callable[[Iterator[Cell]], Answers]]] = {
     "near_pairs": (*_PAIRS, _each(_meeting)),
     "first_clusters": ("mean number of first clusters", _LINEAR, _each(_first_clusters)),
     "dominant_mode": ("share of runs with a high fastest degree", _LINEAR, _each(_dominant_mode)),
+    "row_participation": (*_ROWS, _each(_rows_of("participation"), math.inf)),
+    "row_largest": (*_ROWS, _each(_rows_of("largest"), math.inf)),
     "disagreements": ("runs with a row that disagrees", "Holm's method", _pages),
 }

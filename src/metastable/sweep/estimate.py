@@ -20,6 +20,7 @@ from metastable.flows.ensemble import STEP, Gram
 from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec
 from metastable.measures import Points
 from metastable.sweep.cells import BATCH, moves_together
+from metastable.sweep.observables import sampled_rows
 from metastable.sweep.plan import Plan, along
 
 # Seconds on one core of an AMD EPYC (Zen 4), for small cells: a worker imports and starts JAX, a
@@ -93,6 +94,9 @@ def _one(plan: Plan, experiment: Experiment) -> tuple[float, float]:
     dim, samples = getattr(start, "dim", 2), plan.sweep.samples
     frames = float(tokens) * dim * how.frames
     horizon = LONG if how.horizon == "end" else float(how.horizon)
+    if plan.recipe.of_starts:
+        work = 2e-8 * tokens * sampled_rows(tokens)
+        return samples * (TOGETHER + work), 4.0 * tokens * dim
     if _in_ensemble(plan):
         width = float(Gram.chunk) * tokens * max(tokens, dim)
         steps = horizon * 2 / STEP
@@ -123,7 +127,7 @@ def _sums(plan: Plan, first: Experiment) -> int:
     """
     how = first.flow
     whole = isinstance(how.stepper, LayersSpec | HardmaxSpec) or how.sum == "dense"
-    if whole or _in_ensemble(plan) or moves_together(plan.recipe, first):
+    if whole or plan.recipe.of_starts or _in_ensemble(plan) or moves_together(plan.recipe, first):
         return 1
     try:
         measure, _ = build_start(first)

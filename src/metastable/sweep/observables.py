@@ -21,6 +21,7 @@ from metastable.core.verdict import AGREE, DISAGREE
 from metastable.flows import Trajectory
 from metastable.observe import (
     amplitudes,
+    attention_rows,
     clusters,
     effective_rank,
     kernel_modes,
@@ -33,6 +34,7 @@ NUMBERS = ("float", "int", 'Float[Array, ""]')  # annotations of functions that 
 DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for
 ERROR = "_error"  # ends the name of a standard error over samples
+ROWS = 256  # of attention, sampled in a cell
 LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
 
 
@@ -43,6 +45,8 @@ class Observable:
     - `read(run)`: a number, or an array (T,) if `per_time`.
     - `ensemble(form, state)`: the same of one moment, for each sample; None where pairs of tokens
       do not suffice.
+    - `at_start(measure, field)`: the same of a start that nothing has moved; None where it takes a
+      run. Where all observables of a sweep have one, no cell is run.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Observable:
     read: Callable[[Trajectory], Any]
     per_time: bool = False
     ensemble: Callable[[Any, Any], Any] | None = None
+    at_start: Callable[[Any, Any], Any] | None = None
     source: Any = None  # the function of a user
 
 
@@ -192,6 +197,28 @@ def _rows(verdict: str) -> Callable[[Trajectory], int]:
     return count
 
 
+_SAMPLED: list[Any] = [None, None]  # the start whose rows were sampled last, and their means
+
+
+def sampled_rows(tokens: int) -> int:
+    """How many rows stand for the attention of a cell: few enough to see different tokens."""
+    return min(ROWS, max(tokens // 16, 2))
+
+
+def _attention_rows(name: str) -> Callable[[Any, Any], float]:
+    def at_start(measure: Any, field: Any) -> float:
+        head = attention_of(field)
+        if head is None or head.causal:
+            raise ValueError("rows of attention need one self-attention without mask; leave out.")
+        if _SAMPLED[0] is not measure:
+            beta, rows = float(head.beta), sampled_rows(measure.count)
+            sample = attention_rows(measure, beta, head.query, head.key, rows=rows)
+            _SAMPLED[:] = measure, sample.mean
+        return float(_SAMPLED[1][name])
+
+    return at_start
+
+
 def _pair_mean(values: Any) -> Any:
     """Mean over the pairs i ≠ j of each sample, of values (samples, n, n)."""
     n = values.shape[-1]
@@ -237,7 +264,15 @@ _PER_RUN = {
     "agreements": ("rows of `compare` that agree with theory", _rows(AGREE)),
     "disagreements": ("rows of `compare` that disagree with theory", _rows(DISAGREE)),
 }
+_AT_START = {
+    "row_participation": ("Σw² of an attention row of the start", _attention_rows("participation")),
+    "row_largest": ("largest weight of an attention row of the start", _attention_rows("largest")),
+}
 OBSERVABLES = {
     name: Observable(name, about, read, True, _OF_ENSEMBLES.get(name))
     for name, (about, read) in _PER_TIME.items()
 } | {name: Observable(name, about, read) for name, (about, read) in _PER_RUN.items()}
+OBSERVABLES |= {
+    name: Observable(name, about, lambda run, see=see: see(run.frames[0], run.field), at_start=see)
+    for name, (about, see) in _AT_START.items()
+}

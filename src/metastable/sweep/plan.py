@@ -34,6 +34,11 @@ class CellSettings:
     def observables(self) -> tuple[Observable, ...]:
         return observables_named(self.names)
 
+    @property
+    def of_starts(self) -> bool:
+        """Whether the starts tell everything that is asked for, and nothing need move."""
+        return all(one.at_start is not None for one in self.observables)
+
 
 @dataclass(frozen=True)
 class Cell:

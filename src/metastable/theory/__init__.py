@@ -24,8 +24,8 @@ _HOMES = {
         "scaled_energy scaled_energy_lower_bound schlafli sharp_configuration regular_simplex"
     ),
     "context": (
-        "WindowLaw accumulation_scale cap_constant critical_beta critical_scaling "
-        "expected_gap_count layer_correlation window_law"
+        "RowLaw WindowLaw accumulation_scale cap_constant context_regime critical_beta "
+        "critical_scaling expected_gap_count layer_correlation row_law window_law"
     ),
     "counts": (
         "CountDistribution count_distribution expected_count fewest_tokens predicted_angles "
@@ -70,7 +70,10 @@ _HOMES = {
         "Propagation RandomBlock attention_map finite_width gradient_norms perceptron_map "
         "perceptron_slopes propagate through_block"
     ),
-    "random_depth": "PairDiffusion antipodal_beta group_exponent",
+    "random_depth": (
+        "CosineGenerator PairDiffusion antipodal_beta cosine_generator energy_drift "
+        "group_exponent moment_exponent"
+    ),
     "regimes": "ClusterTheorem single_cluster_theorem",
     "retrieval": "critical_retrieval_time least_retrieved retrieval_law retrieval_row",
     "ring": "internal_contraction log_plateau_lifetime plateau_lifetime ring_rates",

@@ -9,6 +9,11 @@ chain of two tokens already follows a nonlinear equation. With c = a_k t the law
 `retrieval_law` (N → ∞) and `retrieval_row` (N tokens, still linear); what particles show beyond the
 second is nonlinear, of order 1/N (measured: benchmarks/retrieval.py).
 
+Several heads add: m_i obeys ṁ_i = Σ_h o_h a_k(β_h) Σ_j π^h_ij m_j, so that the kernel of a mean of
+heads is the mean of their kernels, each times its own rate: R_j = N (e^{tB})_{Nj} with
+B = Σ_h o_h a_k(β_h)Π_h. Kernels of different slopes do not commute, and have no closed form
+together: `retrieval_row` sums their series at any N, and `critical_retrieval_time` knows the limit.
+
 a_k = k²I_k(β)/β on the USA clock, `growth_rates(beta, 2, modes, normalized=False)`; the paper's
 clock, of the force βe^{β cos}sin, has a_k = k²I_k(β).
 """
@@ -49,18 +54,36 @@ def retrieval_law(
     return front * np.sum(np.atleast_1d(w) * _bessel(np.atleast_1d(c), y), axis=-1)
 
 
-def critical_retrieval_time(slope: float, rates: Any, weights: Any = 1.0) -> float:
+def critical_retrieval_time(slope: Any, rates: Any, weights: Any = 1.0) -> float:
     """Time at which the profile is flat at the last token: recency is lost beyond it.
 
-    t = 2(1−e^{−λ}) Σw_k a_k / Σw_k a_k², 0 at λ = 0. Source: [duerinckx2026kinetic]; derived here
-    from ψ_c(y) = c + c²y/2 + …. The clock is that of the rates a_k.
+    One head: t = 2(1−e^{−λ}) Σw_k a_k / Σw_k a_k², 0 at λ = 0. Source: [duerinckx2026kinetic].
+    Several: t = 2 Σ_k w_k Σ_h a_hk λ_hκ_h / Σ_k w_k (Σ_h a_hk κ_h)², κ_h = λ_h/(1−e^{−λ_h}).
+    Derived here: of the powers of the kernel K = Σ_h a_hK_h, K_h(s,s') = λ_he^{λ_hs'}/(e^{λ_hs}−1)
+    with K_h(1,1) = κ_h, only K and K² have a slope at s = 1. The clock is that of the rates.
+
+    - `slope`: λ, or one λ_h for each head; then `rates` are (heads,) or (heads, modes), with the
+      output o_h of each head in them.
 
     >>> round(critical_retrieval_time(1.0, 1.0), 6)
     1.264241
+    >>> round(critical_retrieval_time([1.0, 0.0], [0.5, 0.5]), 6)  # half of it has no recency
+    0.949195
     """
-    _check_slope(slope)
-    a, w = np.broadcast_arrays(np.asarray(rates, float), np.asarray(weights, float))
-    return float(-2 * math.expm1(-slope) * np.sum(w * a) / np.sum(w * a * a))
+    slopes = np.atleast_1d(np.asarray(slope, float))
+    for each in slopes:
+        _check_slope(float(each))
+    a = np.atleast_1d(np.asarray(rates, float))
+    a = a[None] if np.ndim(slope) == 0 else a.reshape(len(a), -1)
+    if len(a) != len(slopes):
+        raise ValueError(
+            f"rates must hold a row for each of {len(slopes)} slopes; got {len(a)}: one for each "
+            "head."
+        )
+    safe = np.where(slopes > 0, slopes, 1.0)
+    ends = np.where(slopes > 0, safe / -np.expm1(-safe), 1.0)  # κ_h
+    rise, end = (slopes * ends) @ a, ends @ a
+    return float(2 * np.sum(weights * rise) / np.sum(weights * end**2))
 
 
 def least_retrieved(slope: float, strengths: Any = 1.0, weights: Any = 1.0) -> float:
@@ -84,10 +107,11 @@ def least_retrieved(slope: float, strengths: Any = 1.0, weights: Any = 1.0) -> f
     return float(place)
 
 
-def retrieval_row(pull: Any, strength: float) -> np.ndarray:
+def retrieval_row(pull: Any, strength: Any) -> np.ndarray:
     """Linear response N (e^{cΠ})_{Nj} of the last of N tokens to each earlier one.
 
-    `pull`: rows π_ij of position weights, (N, N); only what lies below the diagonal acts. All terms
+    `pull`: rows π_ij of position weights, (N, N); only what lies below the diagonal acts. Several
+    heads: (heads, N, N), and c_h = o_h a_k(β_h)t for each; cΠ is then Σ_h c_hΠ_h. All terms
     are positive, so that the series loses no digits. Shape (N−1,). With ALiBi it tends to
     `retrieval_law` at s = j/N like 1/N (N = 64, λ = c = 1, s = ½: 1.1 % above it for weights on
     j < i, 2.7 % below for j ≤ i). Cost N² for each of some 4c + 20 terms.
@@ -95,15 +119,21 @@ def retrieval_row(pull: Any, strength: float) -> np.ndarray:
     >>> retrieval_row([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]], 1.0).tolist()
     [0.9375, 0.75]
     """
-    below = np.tril(np.asarray(pull, float), -1)
+    pull, strengths = np.asarray(pull, float), np.asarray(strength, float)
+    if strengths.ndim > 1 or pull.shape[: max(pull.ndim - 2, 0)] != strengths.shape:
+        raise ValueError(
+            f"strength must be one number for each head of pull; got shapes {strengths.shape} and "
+            f"{pull.shape}: pull is (N, N), or (heads, N, N)."
+        )
+    below = np.tril(np.tensordot(strengths, pull, axes=strengths.ndim), -1)
     if below.ndim != 2 or below.shape[0] != below.shape[1] or np.any(below < 0):
-        raise ValueError(f"pull must be a square matrix of weights ≥ 0, got shape {below.shape}.")
+        raise ValueError(f"pull must be a square matrix of weights ≥ 0, got shape {pull.shape}.")
     term = np.zeros(len(below))
     term[-1] = 1.0
     total, order = term.copy(), 0
     while np.any(term > 1e-17 * total):
         order += 1
-        term = term @ below * (strength / order)
+        term = term @ below / order
         total += term
     return len(below) * total[:-1]
 

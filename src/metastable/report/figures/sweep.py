@@ -13,6 +13,7 @@ from metastable.sweep.observables import ERROR
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import means
 from metastable.theory.causal import greedy_centres, separation, strong_centres
+from metastable.theory.context import row_law
 from metastable.theory.counts import count_distribution, expected_count, too_few
 from metastable.theory.equiangular import phase_curve
 from metastable.theory.noise import critical_kappa
@@ -23,9 +24,11 @@ from metastable.theory.spectrum import dominant_mode
 # Lines of theory by panel (None for a single one) or line, and by label: arrays x, y.
 Curves = dict[Any, dict[str, tuple[Any, Any]]]
 NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
+REGIMES = {"hard above": 0.9, "mean field below": 0.1}  # levels of `context_regime`
 PANELS = 6  # small multiples along a third axis, at most
 # Counts and lifetimes are read off lines, one for each value of the second axis.
-ON_LINES = ("first_clusters", "last_clusters", "lifetime", "dominant_mode")
+ROWS = ("row_participation", "row_largest")
+ON_LINES = ("first_clusters", "last_clusters", "lifetime", "dominant_mode", *ROWS)
 
 
 def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:
@@ -118,12 +121,13 @@ def plot_observable(
             look = {} if clustering or not others else color
             series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
     about = values.attrs.get("long_name", str(values.name))
-    across = _axis(x, data, scale="log" if clustering else "linear")
-    scale = "log" if clustering or values.name == "lifetime" else "linear"
+    across = _axis(x, data, scale="log" if clustering or _spaced(data[x].values) else "linear")
+    scale = "log" if clustering or values.name in ("lifetime", *ROWS) else "linear"
     up = Axis("1 − mean cosine" if clustering else _name(values), scale=scale)
     names = NAMES.get(others[0], others[0]) if others else ""
     caption = f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}."
-    return Lines(across, up, series, names=names, size=(5.2, 3.5), caption=caption)
+    levels = REGIMES if values.name == "row_participation" else {}
+    return Lines(across, up, series, levels=levels, names=names, size=(5.2, 3.5), caption=caption)
 
 
 def _name(values: xarray.DataArray) -> str:
@@ -141,6 +145,14 @@ def _axis(dim: str, data: xarray.Dataset, scale: str = "linear") -> Axis:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _spaced(places: np.ndarray) -> bool:
+    """Whether numbers have equal ratios, over two decades at least."""
+    if places.dtype.kind not in "if" or len(places) < 3 or not places.min() > 0:
+        return False
+    ratios = np.diff(np.log(places))
+    return bool(places[-1] >= 100 * places[0] and np.ptp(ratios) < 1e-3 * ratios.mean())
 
 
 def _words(values: xarray.DataArray, dim: Any) -> bool:
@@ -261,6 +273,18 @@ def _causal(sweep: Sweep, values: xarray.DataArray) -> Curves:
     return {None: lines}
 
 
+def _rows(sweep: Sweep, values: xarray.DataArray) -> Curves:
+    """Exact expectations over a row of attention of independent uniform tokens."""
+    name = str(values.name).removeprefix("row_")
+    dim, base = int(_get(sweep, "measure.dim", 2)), int(_get(sweep, "measure.tokens", 1000))
+    beta = np.geomspace(max(float(values.beta.min()), 1e-3), float(values.beta.max()), 60)
+    lines: Curves = {}
+    for line in values["tokens"].values if "tokens" in values.dims else [None]:
+        laws = [row_law(b, dim, base if line is None else int(line)) for b in beta]
+        lines[line] = {"exact law": (beta, [getattr(law, name) for law in laws])}
+    return lines
+
+
 def _betas(values: xarray.DataArray, count: int) -> np.ndarray:
     return np.linspace(float(values.beta.min()), float(values.beta.max()), count)
 
@@ -276,4 +300,4 @@ def _get(sweep: Sweep, key: str, default: Any) -> Any:
 
 _DRAWN = {"pair_probability": _phase, "near_pairs": _phase, "first_clusters": _first_clusters}
 _DRAWN |= {"dominant_mode": _dominant, "lifetime": _lifetime, "late_order": _order}
-_DRAWN |= {"similarity": _clustering, "last_clusters": _causal}
+_DRAWN |= {"similarity": _clustering, "last_clusters": _causal} | dict.fromkeys(ROWS, _rows)
