@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+COLORS = 8  # that stand for groups
+
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
@@ -183,7 +185,8 @@ class Map(Figure):
     """One number over two axes: `values` (rows, columns), NaN left blank; `lines` lie over it.
 
     `x_edges` and `y_edges` are the borders of the cells, or their centres (one fewer).
-    `palette`: "sequential", "diverging", "density" (transparent where empty) or "gray".
+    `palette`: "sequential", "diverging", "density" (transparent where empty), "gray", or "groups"
+    (values 0, …, 7 are colors that differ, −1 is light gray; with the limits (−1.5, 7.5)).
     `shading`: "cells", or "smooth" (values at centres, interpolated). `notes` are short texts
     (x, y, text) at a place.
     """

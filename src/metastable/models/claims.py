@@ -20,11 +20,11 @@ from metastable.models.clock import fit_clock
 from metastable.models.energy import coherent_pull, energy_parts, score_signs, token_energy
 from metastable.models.hypotheses import why_not_isotropic, why_not_monotone
 from metastable.models.passes import Inside
+from metastable.models.sinks import SINK, sink_shares
 from metastable.models.stated import Norm, StatedLayer, norm_of
 from metastable.models.twin_claims import TWIN_CLAIMS
 
 LOGIT_ROUNDING = 1e-4  # of an attention weight: a logit of 100 in single precision has five digits
-SINK = 0.5  # share of attention on the first token that makes a head a sink
 DIRECTIONS = 64  # in which hulls are compared
 
 
@@ -160,15 +160,16 @@ def words_in_hulls(case: ModelCase) -> Verdict | None:
 
 @of_attention
 def values_drawn_together(case: ModelCase) -> Verdict | None:
-    """osc⟨e, Σ_j P_ij w_j⟩ ≤ τ(P) osc⟨e, w⟩, τ = ½ max_ij Σ_k |P_ik − P_jk|, summed over heads.
+    """osc⟨e, Σ_j P_ij w_j⟩ ≤ τ(P) osc⟨e, w⟩, τ = 1 − Σ_k min_i P_ik, summed over heads.
 
-    Dobrushin's coefficient of an attention map bounds how far apart tokens can be after it: why
-    attention without skip and feed-forward ends in rank one (dong2021attention).
+    What all rows of an attention map share (Doeblin's minorisation, a bound of Dobrushin's
+    coefficient) bounds how far apart tokens can be after it: why attention without skip and
+    feed-forward ends in rank one (dong2021attention).
     """
     anatomy = case.anatomy
     if anatomy is None or anatomy.after is not None:
         return None
-    claim = "attention draws values together by Dobrushin's coefficient at least; ratio"
+    claim = "attention draws values together by what its rows share; ratio"
     rng, worst = np.random.default_rng(1), 0.0
     for layer, stated in zip(case.inside, case.stated, strict=False):
         assert layer.seen is not None and layer.attended is not None and layer.maps is not None
@@ -177,10 +178,10 @@ def values_drawn_together(case: ModelCase) -> Verdict | None:
         for head, values, P in zip(
             stated.heads, stated.values(layer.seen), layer.maps, strict=True
         ):
-            allowed += _dobrushin(P) * np.ptp((values @ head.output.T) @ e, axis=0)
+            allowed += _doeblin(P) * np.ptp((values @ head.output.T) @ e, axis=0)
         spread = np.ptp(layer.attended @ e, axis=0)
         worst = max(worst, float((spread / np.maximum(allowed, 1e-30)).max()))
-    source = "Dobrushin's contraction; dong2021attention"
+    source = "Doeblin's minorisation; dong2021attention"
     return decide(worst <= 1 + 100 * case.rounding, claim, source, "≤ 1", worst, "rounding")
 
 
@@ -230,11 +231,6 @@ def sink_share(case: ModelCase) -> Verdict | None:
     return judge(
         claim, source, float(foretold[where]), float(seen[where]), absolute=allowed, reason=reason
     )
-
-
-def sink_shares(maps: Any) -> np.ndarray:
-    """(heads,): mean over the tokens after the third of the weight on the first."""
-    return np.asarray(maps, float)[:, 3:, 0].mean(axis=-1)
 
 
 def earlier_tokens_stay(case: ModelCase) -> Verdict | None:
@@ -427,9 +423,8 @@ def _running_max(values: np.ndarray, stated: StatedLayer) -> np.ndarray:
     return np.broadcast_to(values.max(axis=0), values.shape)
 
 
-def _dobrushin(P: Any) -> float:
-    P = np.asarray(P, float)
-    return 0.5 * max(float(np.abs(P - row).sum(axis=1).max()) for row in P)
+def _doeblin(P: Any) -> float:
+    return 1.0 - float(np.asarray(P, float).min(axis=0).sum())
 
 
 def _apply(norm: Norm | None, x: np.ndarray) -> np.ndarray:

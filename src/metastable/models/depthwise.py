@@ -12,7 +12,7 @@ import numpy as np
 from metastable.core.progress import Bar
 from metastable.flows import Trajectory
 from metastable.measures import Points
-from metastable.models.representation import intrinsic_dimension, linear_cka, top_coordinate_share
+from metastable.models.representation import cka_matrix, intrinsic_dimension, top_coordinate_share
 from metastable.observe.clusters import clusters, gram_rank
 from metastable.observe.energy import energy
 from metastable.observe.kernel import kernel_modes
@@ -126,7 +126,7 @@ def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None =
     changes = [count_changes(a, b) for a, b in pairwise(table.pop("labels"))]
     merges, splits = np.array([(0, 0), *changes]).T
     states = [np.asarray(frames[k].points) for k in chosen]
-    cka = np.array([[linear_cka(a, b) for b in states] for a in states])
+    cka = cka_matrix(states)
     more = {"times": np.asarray(run.times), "chosen": chosen}
     return Depthwise(merges=merges, splits=splits, cka=cka, **more, **table)
 

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from metastable.comparison import compare
+from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
-from metastable.models.ablate import Ablation
-from metastable.models.capture import attention_maps, capture
+from metastable.models.ablate import Ablation, ScaledBeta
+from metastable.models.capture import capture
+from metastable.models.captured import ModelCase
 from metastable.models.clock import FittedClock, fit_clock
 from metastable.models.depthwise import BETAS, Depthwise, depthwise
 from metastable.models.embedding import ContextPull, analogy, context_pull
+from metastable.models.energy import EnergyParts, energy_parts
 from metastable.models.folder import load
+from metastable.models.groups import Groups, group_tokens
+from metastable.models.hypotheses import HeadHypotheses, Theorem, theorems
+from metastable.models.ladder import Ladder, ladder
 from metastable.models.network import Network
 from metastable.models.prompts import Prompt, read_prompt
 from metastable.models.representation import FirstToken, first_token
+from metastable.models.sinks import Sink, find_sinks, sink_sentence
 from metastable.models.study import Study, study
 from metastable.models.weights import Head, fit_weights, head_matrices
 
+MOST_FITS = 40  # matrices beside random ones
+MOST_OTHERS = 24  # further texts on which clocks and thresholds are fitted
 MOST_MAPPED = 256  # tokens of an attention map; layers · heads · n² numbers are kept
 ANALOGIES = ((("king", "woman"), ("man",)), (("brother", "woman"), ("man",)))
 BANKS = (
@@ -49,6 +60,28 @@ class Inspection:
     analogies: dict[str, list[tuple[str, float]]]
     pull: ContextPull | None
     study: Study | None
+    groups: Groups
+    verdicts: Comparison
+    sinks: list[Sink]
+    energy: EnergyParts | None
+    hypotheses: list[HeadHypotheses]
+    theorems: list[Theorem]
+    ladder: Ladder | None
+
+    @property
+    def sentence(self) -> str:
+        """Do tokens cluster, when, into what; where attention rests; what theory says."""
+        said = [self.groups.sentence()]
+        if self.hypotheses:
+            said.append(sink_sentence(self.sinks, self.run.statistics["heads"] * self._layers))
+        if self.verdicts.rows:
+            agree, disagree = self.verdicts.count(AGREE), self.verdicts.count(DISAGREE)
+            said.append(f"Theory with its own weights: {agree} agree, {disagree} disagree")
+        return " ".join(part.rstrip(".") + "." for part in said)
+
+    @property
+    def _layers(self) -> int:
+        return int(self.run.statistics["layers"])
 
     def to_dict(self, out: str | None = None) -> dict[str, Any]:
         """What `metastable inspect --json` prints."""
@@ -68,6 +101,9 @@ class Inspection:
             "energy_violations_by_beta": violations,
             "plateaus": [[p.start, p.end, p.value] for p in table.plateaus],
             "first_token": self.first.to_dict(),
+            "sinks": [sink.to_row() for sink in self.sinks],
+            "energy_parts": None if self.energy is None else _lists(self.energy),
+            "ladder": None if self.ladder is None else _lists(self.ladder),
             "clock": {key: getattr(self.clock, key) for key in ("beta", "rate", "start", "error")},
             "control": None if control is None else _numbers(control),
             "study": None if self.study is None else self.study.to_dict(),
@@ -110,12 +146,9 @@ def inspect(
         return run, table, fit_clock(table.times, table.mean_cosine, run.frames[0].count)
 
     run, table, clock = look(network)
+    run = replace(run, field=replace(run.field, others=tuple(reads[1:MOST_OTHERS])))
     nothing = None, None, None
     still, still_table, still_clock = look(network.untrained(seed)) if control else nothing
-    raw = capture(network, reads[0], part=part, sphere=False, progress=False)
-    known = network.anatomy(part) is not None
-    ids, words, special = reads[0].ids, reads[0].words, reads[0].special
-    begin = Prompt(ids[:MOST_MAPPED], words[:MOST_MAPPED], special[:MOST_MAPPED])
     arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
     return Inspection(
         run=run,
@@ -124,15 +157,138 @@ def inspect(
         control=still,
         control_table=still_table,
         control_clock=still_clock,
-        first=first_token(raw),
-        maps=attention_maps(network, begin, part=part)[0] if known else None,
-        map_words=list(begin.words),
-        heads=head_matrices(network, part) if known else [],
-        fits=fit_weights(network, part) if known else [],
         analogies=_analogies(network),
         pull=_pull(network),
         study=study(network, reads, arms=arms, seed=seed, **settings) if len(reads) > 1 else None,
+        groups=group_tokens(run),
+        verdicts=compare(run),
+        map_words=list(reads[0].first(MOST_MAPPED).words),
+        **_inside(network, run, reads, part),
     )
+
+
+def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -> dict[str, Any]:
+    """What is seen inside the layers, as far as their parts are known."""
+    known = network.anatomy(part)
+    if known is None:
+        raw = capture(network, reads[0], part=part, sphere=False, progress=False)
+        found = dict.fromkeys(("maps", "energy", "ladder"))
+        found |= {name: [] for name in ("heads", "fits", "sinks", "hypotheses", "theorems")}
+        return found | {"first": first_token(raw)}
+    case: ModelCase = run.field.case
+    states = [np.asarray(state, float) for state in case.passage.states]
+    found = {"first": first_token(Trajectory.from_states(states, sphere=False))}
+    found |= {"energy": energy_parts(case.inside, case.kept)}
+    if not case.attends:
+        return found | {
+            "maps": None,
+            "ladder": None,
+            **{name: [] for name in ("heads", "fits", "sinks", "hypotheses", "theorems")},
+        }
+    kept = slice(MOST_MAPPED)
+    climbed = None
+    if len(reads) >= 4 and not run.field.changes:
+        climbed = ladder(network, reads[:MOST_OTHERS], part=part, progress=False)
+    return found | {
+        "maps": np.stack([np.asarray(layer.maps)[:, kept, kept] for layer in case.inside]),
+        "heads": head_matrices(network, part),
+        "fits": fit_weights(network, part, MOST_FITS),
+        "sinks": find_sinks(case.inside, case.stated),
+        "hypotheses": case.hypotheses,
+        "theorems": theorems(case.hypotheses, case.causal),
+        "ladder": climbed,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Inspections:
+    """Several models, or one at several β, on the same texts; see `inspect_many`."""
+
+    each: dict[str, Inspection]  # by name
+
+    @property
+    def run(self) -> Trajectory:
+        """Of the first."""
+        return next(iter(self.each.values())).run
+
+    @property
+    def steps(self) -> list[float] | None:
+        """Numbers that the names end in, as those of checkpoints do; None where not all have one.
+
+        They are the second axis: time of training.
+        """
+        found = [re.findall(r"(\d+)\D*$", name) for name in self.each]
+        if len(found) < 2 or not all(found):
+            return None
+        numbers = [float(match[0]) for match in found]
+        return numbers if len(set(numbers)) == len(numbers) else None
+
+    @property
+    def verdicts(self) -> Comparison:
+        """All rows, each with the name of its model."""
+        rows = [
+            replace(row, claim=f"{name}: {row.claim}")
+            for name, one in self.each.items()
+            for row in one.verdicts.rows
+        ]
+        return Comparison(tuple(rows), "layers")
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(f"{name}: {one.sentence}" for name, one in self.each.items())
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a model: where its tokens end, its sinks, its energy, its verdicts."""
+        rows = []
+        for name, one in self.each.items():
+            table, energy = one.table, one.energy
+            falls = None if energy is None else int(np.sum(energy.change < 0))
+            row = {"model": name, "layers": one.run.statistics["layers"]}
+            row |= {"tokens": one.run.statistics["tokens"]}
+            row |= {"mean cosine at the start": float(table.mean_cosine[0])}
+            row |= {"at the end": float(table.mean_cosine[-1]), "clusters": int(table.clusters[-1])}
+            row |= {"effective rank": float(table.effective_rank[-1])}
+            row |= {"layers in which the energy falls": falls, "sink heads": len(one.sinks)}
+            rows.append(row | {"verdicts that disagree": one.verdicts.count(DISAGREE)})
+        return rows
+
+    def to_dict(self, out: str | None = None) -> dict[str, Any]:
+        """What `metastable inspect A B --json` prints."""
+        models = {name: one.to_dict() for name, one in self.each.items()}
+        return {"models": models, "table": self.table(), "out": out}
+
+
+def inspect_many(
+    sources: Sequence[Any],
+    prompts: Sequence[str | Sequence[int] | Prompt],
+    *,
+    betas: Sequence[float] = (),
+    ablate: Sequence[Ablation] = (),
+    **choices: Any,
+) -> Inspections:
+    """The same texts through several models, through one at several β, or both.
+
+    `betas` multiply the logits of attention, see `ScaledBeta`. `choices` go to `inspect`.
+    """
+    each: dict[str, Inspection] = {}
+    for source in sources:
+        for beta in betas or (None,):
+            changes = ablate if beta is None else (*ablate, ScaledBeta(beta))
+            found = inspect(source, prompts, ablate=changes, **choices)
+            name = _short(str(found.run.statistics["model"]))
+            name = name if beta is None else f"{name}, β × {beta:g}"
+            each[name if name not in each else f"{name} ({len(each) + 1})"] = found
+    return Inspections(each)
+
+
+def _short(name: str) -> str:
+    """The last part of a path: enough to tell models apart on a page."""
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _lists(table: Any) -> dict[str, Any]:
+    values = {own.name: getattr(table, own.name) for own in fields(table)}
+    return {name: np.asarray(value).tolist() for name, value in values.items()}
 
 
 def _numbers(table: Depthwise) -> dict[str, Any]:

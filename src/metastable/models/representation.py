@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +26,18 @@ def linear_cka(one: Any, two: Any) -> float:
     >>> round(linear_cka(x, -2 * x[:, ::-1]), 12)
     1.0
     """
-    x, y = (np.asarray(states, float) - np.mean(states, axis=0) for states in (one, two))
-    # n × n Gram matrices: tokens are fewer than coordinates in most models.
-    a, b = x @ x.T, y @ y.T
-    size = np.linalg.norm(a) * np.linalg.norm(b)
-    return float(np.sum(a * b) / size) if size > 0 else 0.0
+    return float(cka_matrix([one, two])[0, 1])
+
+
+def cka_matrix(states: Sequence[Any]) -> np.ndarray:
+    """`linear_cka` of every two of S sets of states, (S, S)."""
+    rows = []
+    for x in states:
+        x = np.asarray(x, float) - np.mean(x, axis=0)
+        gram = x @ x.T  # n × n: tokens are fewer than coordinates in most models
+        rows.append(gram.ravel() / max(float(np.linalg.norm(gram)), 1e-300))
+    table = np.array(rows)
+    return table @ table.T if len(rows) else np.zeros((0, 0))
 
 
 def intrinsic_dimension(measure: Points, same: float = 1e-5) -> float:

@@ -135,5 +135,4 @@ def inspect_spec(spec: Inspect, unfinished: Path | None, progress: bool | None) 
     choices |= {"ablate": ablate, "progress": progress}
     if len(spec.models) == 1 and not spec.betas:
         return inspection.inspect(spec.models[0], texts, **choices)
-    several: Any = inspection
-    return several.inspect_many(spec.models, texts, betas=spec.betas, **choices)
+    return inspection.inspect_many(spec.models, texts, betas=spec.betas, **choices)

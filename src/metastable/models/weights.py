@@ -145,9 +145,12 @@ def head_matrices(source: Any, part: str = "") -> list[Head]:
     return made
 
 
-def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]:
+def fit_weights(
+    source: Any, part: str = "", most: int | None = None
+) -> list[tuple[int, str, MatrixFit]]:
     """Spectra of each layer's W_Q, W_K, W_V, W_O beside Marchenko–Pastur, of sym(W_QᵀW_K) beside
-    Wigner: (layer, name, fit). What stands out of the law of a random matrix was learned."""
+    Wigner: (layer, name, fit). What stands out of the law of a random matrix was learned. `most` of
+    them, in their order, where not all are wanted."""
     network = load(source)
     anatomy = network.anatomy(part, need="reading its matrices", attention=True)
     assert anatomy is not None
@@ -159,6 +162,8 @@ def fit_weights(source: Any, part: str = "") -> list[tuple[int, str, MatrixFit]]
             product = matrices["Q"].T @ matrices["K"]
             matrices["sym(QᵀK)"] = (product + product.T) / 2
         fits += [(number, name, fit_matrix(matrix)) for name, matrix in matrices.items()]
+        if most is not None and len(fits) >= most:
+            return fits[:most]
     return fits
 
 

@@ -187,7 +187,7 @@ def _thin(seeds: np.ndarray, side: float, shift: np.ndarray) -> tuple[np.ndarray
 def _rounds(
     seeds: np.ndarray, points: np.ndarray, weights: np.ndarray, beta: float, on_sphere: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How far each seed moved in its last step of ten cycles, and where it is."""
+    """How far each seed moved in its last step of ten cycles at most, and where it is."""
     step = max(1, BLOCK // len(points))
     blocks = [seeds[i : i + step] for i in range(0, len(seeds), step)]
     done = [_cycles(block, points, weights, beta, on_sphere) for block in blocks]
@@ -221,4 +221,6 @@ def _cycles(
         far = length(leap) / (0.03 * beta**-0.5)
         best, after = shift(place(x + leap / np.maximum(far, 1.0)))
         x = np.where(best > height, after, two)
+        if np.abs(step).max() < 1e-9 * beta**-0.5:
+            break
     return length(step)[:, 0], x

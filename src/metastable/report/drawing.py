@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Picture
@@ -21,6 +23,7 @@ from metastable.report.style import CATEGORIES, INK, OTHER, legend, set_axis
 
 Size = tuple[float, float] | None  # inches; None for the figure's own
 SIZE = (4.6, 3.1)
+DPI = 200  # of the rasterised parts of an SVG, and of a PNG
 DASHES = ("--", ":", "-.")
 DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "v", "cross": "x", "ring": "o"}
@@ -55,6 +58,25 @@ def draw(
             _DRAW[type(figure)](figure, ax)
         picture.set_label(figure.caption)
         return picture
+
+
+def to_svg(picture: Picture) -> str:
+    """A picture as SVG, on no ground. `savefig` would draw it twice."""
+    buffer = io.StringIO()
+    picture.set_dpi(DPI)
+    picture.set_facecolor("none")
+    # Without these entries matplotlib writes the date and a description with addresses.
+    absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    FigureCanvasSVG(picture).print_svg(buffer, metadata=absent)
+    return buffer.getvalue()
+
+
+def to_png(picture: Picture, path: Path) -> None:
+    """The same picture as `to_svg` laid it out, on white."""
+    picture.set_layout_engine("none")
+    picture.set_dpi(DPI)
+    picture.set_facecolor("white")
+    FigureCanvasAgg(picture).print_png(path, metadata={"Software": None})
 
 
 def write_film(film: data.Film, path: str | Path) -> Path:

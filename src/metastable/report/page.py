@@ -159,12 +159,13 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Store
 
 
 def page(
-    path: str | Path, title: str, *, sentence: str = "", verdicts: Rows = (),
+    path: str | Path, title: str, *, sentence: str = "", opening: str = "", verdicts: Rows = (),
     facts: Mapping[str, Any] | None = None, figures: Mapping[str, Figure] | None = None,
     sections: Sequence[Section] = (), provenance: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """Write the page of one result: the answer, verdicts, facts, figures, the rest, provenance.
 
+    - `opening` names the figure that stands beside the answer, before any table.
     - `figures`, by name, are drawn once, into `figures/` beside the page. A section shows one by
       `Picture(figure)`; those that no section shows stand in a section of their own, the first.
     - `sections` are what only this kind of result has; empty ones are left out.
@@ -185,6 +186,9 @@ def page(
     texts = [listing(name, text) for name, text in (provenance or {}).items()]
     every = [Section("Figures", list(rest.values())), *own, Section("Provenance", texts)]
     lead: list[Block] = [sentence] if sentence else []
+    if opening in figures:
+        lead.append(drawn[id(figures[opening])])
+        rest.pop(id(figures[opening]), None)
     lead += [verdict_table(verdicts)] if verdicts else []
     lead += [Facts(facts)] if facts else []
     return write_page(path, title, *[each for each in every if each.blocks], lead=lead)

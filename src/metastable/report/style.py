@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps, rc_context, ticker
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.colors import Colormap, ListedColormap, to_rgba
 from matplotlib.figure import Figure
 
 from metastable.core.figure import Axis
@@ -44,8 +44,14 @@ def _veil() -> Colormap:
     return ListedColormap(np.column_stack([*channels, np.interp(s, at, [0.12, 0.8, 1, 1])]), "veil")
 
 
+def _groups() -> Colormap:
+    """A veil of grey for what is in no group, then the categories."""
+    return ListedColormap([to_rgba(OTHER, 0.16), *map(to_rgba, CATEGORIES)], "groups")
+
+
 TIME, BETA, DENSITY = _cut("viridis", 0.15, 0.9), _cut("plasma", 0.2, 0.85), _veil()
 PALETTES = {"sequential": TIME, "diverging": "PuOr", "density": DENSITY, "gray": "gray"}
+PALETTES["groups"] = _groups()
 SCALES = {"time": TIME, "beta": BETA}
 
 

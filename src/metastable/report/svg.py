@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import re
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from metastable.core.figure import Figure
-from metastable.report.drawing import draw
+from metastable.report.drawing import draw, to_png, to_svg
 from metastable.report.style import INK
 
-DPI = 200  # of the rasterised parts and of the PNG
 _THEME = (
     f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6eb}}}}</style>"
 )
@@ -24,11 +22,7 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def _svg(picture: Any, name: str) -> str:
-    buffer = io.StringIO()
-    # Without these entries matplotlib writes the date and a description with addresses.
-    absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    picture.savefig(buffer, format="svg", dpi=DPI, metadata=absent, facecolor="none")
-    text = buffer.getvalue()
+    text = to_svg(picture)
     # matplotlib's own style is for "*", and would reach every element of the page.
     extras = r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*|<style.*?</style>"
     text = re.sub(extras, "", text[text.index("<svg") :], flags=re.DOTALL)
@@ -46,8 +40,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
     head, body = _svg(picture, name).split(">", 1)
     vector.write_text(f"{head}>{_THEME}{body}", encoding="utf-8")
-    picture.set_layout_engine("none")  # as it was laid out for the first file
-    picture.savefig(raster, dpi=DPI, facecolor="white", metadata={"Software": None})
+    to_png(picture, raster)
     return vector, raster
 
 

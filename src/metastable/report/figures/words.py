@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastable.core.figure import Axis, Cloud, Lines, Map, Panels, Series, Strip
+from metastable.core.figure import COLORS, Axis, Cloud, Lines, Map, Panels, Series, Strip
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.observe.clusters import clusters
+from metastable.report.figures.layers import depth_axis
 from metastable.report.figures.run import view_of
 
 if TYPE_CHECKING:
     from metastable.models.embedding import ContextPull
+    from metastable.models.groups import Groups
     from metastable.models.weights import Head
 
 MOST_MAPPED = 22  # words beside an attention map
 MOST_LABELS = 26
+MOST_ROWS = 60  # words beside the rows of clusters
+LONGEST = 14  # letters of such a word
+GAP, BAND = 0.3, 2.0  # room between clusters, and height of the row of the others
 
 
 def plot_words(run: Trajectory, shown: list[int]) -> Strip:
@@ -48,6 +53,45 @@ def plot_words(run: Trajectory, shown: list[int]) -> Strip:
     caption += f"at layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far "
     caption += "side faint."
     return Strip(clouds, columns=len(clouds), size=(3.1 * len(shown), 3.3), caption=caption)
+
+
+def plot_groups(groups: Groups) -> Map:
+    """Tokens by layers in the colors of their clusters, those that end together side by side."""
+    shown = np.any(groups.sizes >= groups.smallest, axis=0)
+    shown = shown if shown.any() else np.ones(len(groups.words), bool)
+    order, rest = _rivers(groups), int(np.sum(~shown))
+    order = order[shown[order]]
+    # A little room between the clusters of the last state tells them apart too.
+    last, sizes = groups.labels[-1, order], groups.sizes[-1, order]
+    parted = (last[1:] != last[:-1]) & (np.maximum(sizes[1:], sizes[:-1]) >= groups.smallest)
+    tops = np.arange(len(order)) + GAP * np.concatenate([[0], np.cumsum(parted)])
+    every = -(-len(order) // MOST_ROWS)
+    names, places = [_short(groups.words[k]) for k in order[::every]], tops[::every] + 0.5
+    colors, ends = _colors(groups, order), tops + 1
+    if rest:  # those that are never in a cluster, in one row
+        tops = np.append(tops, ends[-1] + GAP)
+        ends = np.append(ends, tops[-1] + BAND * every)
+        names.append(f"{rest} other{'s' * (rest > 1)}")
+        places = np.append(places, (tops[-1] + ends[-1]) / 2)
+        colors = np.append(colors, np.full_like(colors[:1], -1), axis=0)
+    edges = np.unique(np.concatenate([tops, ends]).round(6))
+    values = np.full((len(edges) - 1, len(groups.times)), np.nan)
+    values[np.searchsorted(edges, tops.round(6))] = colors
+    middles = (groups.times[1:] + groups.times[:-1]) / 2
+    across = np.concatenate([[groups.times[0] - 0.5], middles, [groups.times[-1] + 0.5]])
+    alone = "are alone" if groups.smallest == 2 else f"are fewer than {groups.smallest} together"
+    caption = f"Tokens through depth in the colors of their clusters ({groups.rule}); gray ones "
+    caption += f"{alone}. Where clusters merge, the one with most tokens keeps its color; colors "
+    caption += "come again. Tokens that end together stand together, the largest cluster on top"
+    caption += f"; one in {every} is named" if every > 1 else ""
+    caption += f"; in the last row {rest} that are never in a cluster." if rest else "."
+    if groups.scale_free and (groups.counts == 1).any():
+        caption += " One color for all: nothing sets any apart."
+    y = Axis("", limits=(float(edges[-1]), 0.0), places=places.tolist(), names=names)
+    value = Axis("", limits=(-1.5, COLORS - 0.5))
+    look: dict[str, Any] = {"palette": "groups", "bar": False, "caption": caption}
+    look["size"] = (7.0, max(1.9, 0.9 + 0.105 * float(edges[-1]) / every))
+    return Map(depth_axis(groups.times), y, value, across, edges, values, **look)
 
 
 def plot_attention(maps: np.ndarray, words: list[str], layer: int, count: int = 4) -> Panels:
@@ -134,3 +178,42 @@ def _different(maps: np.ndarray, count: int) -> list[int]:
         gaps = np.min([np.linalg.norm(flat - flat[k], axis=1) for k in chosen], axis=0)
         chosen.append(int(np.argmax(gaps)))
     return sorted(chosen)
+
+
+def _rivers(groups: Groups) -> np.ndarray:
+    """Order of the tokens: by their cluster in the last state, within it by the state before, …
+
+    The largest comes first; tokens alone in a state are one crowd, which states before it order.
+    """
+    keys = []
+    for labels, sizes in zip(groups.labels, groups.sizes, strict=True):
+        alone = sizes < groups.smallest
+        keys += [np.where(alone, 0, labels), np.where(alone, 0, -sizes)]
+    return np.lexsort([np.arange(len(groups.words)), *keys])
+
+
+def _colors(groups: Groups, order: np.ndarray) -> np.ndarray:
+    """(rows, T) numbers of colors, −1 for tokens alone.
+
+    Clusters that touch have two colors, and so have those of one state as far as colors go; the
+    largest choose first.
+    """
+    rows = np.where(groups.sizes >= groups.smallest, groups.labels, -1)[:, order]
+    labels, rows = np.unique(np.append(rows.ravel(), -1), return_inverse=True)
+    rows = rows[:-1].reshape(len(groups.times), -1)  # 0 is alone
+    alive = np.array([np.bincount(row, minlength=len(labels)) for row in rows])  # (T, labels)
+    together = (alive > 0).T.astype(float) @ (alive > 0)
+    for one, two in ((rows[:, 1:], rows[:, :-1]), (rows[1:], rows[:-1])):
+        np.add.at(together, (one, two), len(rows))
+        np.add.at(together, (two, one), len(rows))
+    colors = np.full(len(labels), -1)
+    for label in 1 + np.argsort(-alive.sum(axis=0)[1:], kind="stable"):
+        clashes = [together[label, 1:][colors[1:] == color].sum() for color in range(COLORS)]
+        colors[label] = int(np.argmin(clashes))
+    return colors[rows].T
+
+
+def _short(word: str) -> str:
+    """A word as the name of a row; a dollar sign would begin a formula."""
+    cut = word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+    return cut.replace("$", r"\$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,41 +12,47 @@ import numpy as np
 
 from metastable.core.figure import Figure
 from metastable.core.result import Result
-from metastable.report.figures import layers, words
+from metastable.report.figures import inside, layers, overlay, words
 from metastable.report.page import Block, Listing, Picture, Section, Table, page, rows_table
 
 if TYPE_CHECKING:
-    from metastable.models.inspection import Inspection
+    from metastable.models.inspection import Inspection, Inspections
     from metastable.models.spec import Inspect
 
 MOST_HEADS = 40  # rows of the table of heads
 
 
-def result_of_inspection(spec: Inspect, inspection: Inspection) -> Result:
+def result_of_inspection(spec: Inspect, inspection: Inspection | Inspections) -> Result:
     """The result of an inspection, with its tables among the facts and its figures as data."""
     every = inspection.to_dict().items()
-    facts = {name: value for name, value in every if name not in ("outcome", "out")}
+    facts: dict[str, Any] = {name: value for name, value in every if name not in ("outcome", "out")}
+    shared: dict[str, Any] = {
+        "spec": spec,
+        "outcome": inspection.run.outcome,
+        "data": {"trajectory": inspection.run.to_dataset()},
+        "verdicts": inspection.verdicts,
+        "sentence": inspection.sentence,
+    }
+    from metastable.models.inspection import Inspections
+
+    if isinstance(inspection, Inspections):
+        return Result(facts=facts, figures=figures_of_many(inspection), **shared)
     columns, rows = _table(inspection)
-    words, first = _facts(inspection), str(inspection.first)
-    facts |= {"choices in words": words, "states": {"columns": columns, "rows": rows}}
-    facts |= {"first token": first, "fitted clock": str(inspection.clock)}
+    facts |= {"choices in words": _facts(inspection), "states": {"columns": columns, "rows": rows}}
+    facts |= {"first token": str(inspection.first), "fitted clock": str(inspection.clock)}
     heads = [head.to_row() for head in inspection.heads]
     facts["weights"] = {"heads": heads, "fits": _fits(inspection)}
+    facts["hypotheses"] = [head.to_row() for head in inspection.hypotheses]
+    facts["theorems"] = [theorem.to_row() for theorem in inspection.theorems]
     facts["analogies"] = inspection.analogies
-    depth = f"Clusters of tokens through {words['depth']}: {words['clusters']}."
-    return Result(
-        spec=spec,
-        outcome=inspection.run.outcome,
-        facts=facts,
-        data={"trajectory": inspection.run.to_dataset()},
-        figures=figures_of_inspection(inspection),
-        sentence=f"{depth} {first.capitalize()}.",
-    )
+    return Result(facts=facts, figures=figures_of_inspection(inspection), **shared)
 
 
 def write_inspection(result: Result) -> Path:
     """Write `report.html` and `figures/` into the folder of an inspection; return the page."""
     assert result.folder is not None
+    if "models" in result.facts:
+        return _write_many(result)
     facts, figures = result.facts, result.figures
 
     def section(title: str, names: str, *more: Block) -> Section:
@@ -60,6 +67,8 @@ def write_inspection(result: Result) -> Path:
         result.folder / "report.html",
         f"{facts['model']} through its layers",
         sentence=result.sentence,
+        opening="groups",
+        verdicts=result.verdicts.rows,
         facts=facts["choices in words"],
         figures=figures,
         sections=[
@@ -67,16 +76,47 @@ def write_inspection(result: Result) -> Path:
             section("Clusters", "clusters", _plateaus(facts["plateaus"])),
             section("Words on the sphere", "words"),
             section("Rank, collapse and the first token", "ranks", f"{facts['first token']}."),
-            section("Energy", "energies"),
+            section("Energy, and what moves it", "energies parts"),
+            section("What each part explains", "ladder"),
             section("Layers compared", "alignment"),
             section("Many prompts", "study"),
-            section("Where tokens look", "maps"),
+            section("Where tokens look", "maps sinks", *_sinks(facts["sinks"])),
+            section("Which theorems apply", "hypotheses", *_theorems(facts["theorems"])),
             section("Weights as theory sees them", "heads", *_weights(**facts["weights"])),
             section("Words as vectors", "pull", *_analogies(facts["analogies"])),
             Section("Numbers", [table, Listing("Text", " ".join(words))]),
         ],
         provenance={"spec.toml": result.spec.to_toml()},
     )
+
+
+def _write_many(result: Result) -> Path:
+    """The page of several models, or of one at several β: overlays, a table, all verdicts."""
+    assert result.folder is not None
+    facts = result.facts
+    return page(
+        result.folder / "report.html",
+        f"{len(facts['models'])} models on the same text",
+        sentence=result.sentence,
+        opening="overlay",
+        figures=result.figures,
+        verdicts=result.verdicts.rows,
+        sections=[Section("Side by side", [rows_table(facts["table"], "One row a model")])],
+        provenance={"spec.toml": result.spec.to_toml()},
+    )
+
+
+def figures_of_many(result: Inspections) -> dict[str, Figure]:
+    """Overlays through relative depth; through training where the names are those of steps."""
+    figures: dict[str, Figure] = {"overlay": overlay.plot_overlay(result)}
+    if (steps := result.steps) is not None:
+        figures["training"] = overlay.plot_training(result, steps)
+    for number, (name, one) in enumerate(result.each.items()):
+        figure = words.plot_groups(one.groups)
+        figures[f"groups-{number}"] = dataclasses.replace(
+            figure, caption=f"{name}: {figure.caption}"
+        )
+    return figures
 
 
 def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
@@ -86,6 +126,7 @@ def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
     trained = min(int(np.searchsorted(run.times, run.statistics["layers"])), last)
     shown = sorted({0, trained // 2 if trained == last else trained, last})
     figures: dict[str, Figure] = {
+        "groups": words.plot_groups(result.groups),
         "histograms": layers.plot_cosine_histograms(run, result.control),
         "cosines": layers.plot_cosines(result),
         "clusters": layers.plot_cluster_counts(result),
@@ -98,6 +139,14 @@ def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
         figures["study"] = layers.plot_study(result.study)
     if result.maps is not None:
         figures["maps"] = words.plot_attention(result.maps, result.map_words, len(result.maps) // 2)
+    if result.energy is not None:
+        figures["parts"] = inside.plot_energy_parts(result.energy)
+    if result.ladder is not None:
+        figures["ladder"] = inside.plot_ladder(result.ladder)
+    if result.maps is not None:
+        figures["sinks"] = inside.plot_sinks(result.maps)
+    if result.hypotheses:
+        figures["hypotheses"] = inside.plot_hypotheses(result.hypotheses)
     if result.heads:
         figures["heads"] = words.plot_heads(result.heads)
     if result.pull is not None:
@@ -114,6 +163,10 @@ def print_inspection(result: Result) -> None:
     from metastable.report.text import say
 
     facts = result.facts
+    say(result.sentence)
+    if "models" in facts:
+        _print_many(result)
+        return
     for name, value in facts["choices in words"].items():
         say(f"{name:<14} {value}")
     table = Table(box=None, pad_edge=False)
@@ -124,8 +177,25 @@ def print_inspection(result: Result) -> None:
     for row in (rows[state] for state in choose_states(np.asarray(facts["times"]), 33)):
         table.add_row(*(_short(row[k]) for k in shown))
     Console().print(table)
-    say(facts["first token"])
+    say(f"first token: {facts['first token']}")
     say(f"clock: {facts['fitted clock']}")
+    if result.folder is not None:
+        say(f"report: {result.folder / 'report.html'}")
+
+
+def _print_many(result: Result) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from metastable.report.text import say
+
+    rows = result.facts["table"]
+    table = Table(box=None, pad_edge=False)
+    for column in rows[0]:
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for row in rows:
+        table.add_row(*(v if isinstance(v, str) else _short(v) for v in row.values()))
+    Console().print(table)
     if result.folder is not None:
         say(f"report: {result.folder / 'report.html'}")
 
@@ -190,6 +260,17 @@ def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[An
         caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
         tables.append(rows_table(fits, caption))
     return tables
+
+
+def _sinks(sinks: list[dict[str, Any]]) -> list[Any]:
+    caption = f"Heads with more than half of their attention on the first token, {len(sinks)} in "
+    caption += "all; value: length of what they hear there over the median elsewhere"
+    return [rows_table(sinks[:MOST_HEADS], caption)] if sinks else []
+
+
+def _theorems(rows: list[dict[str, Any]]) -> list[Any]:
+    caption = "What theorems ask of a head, and how near the heads come: overlap 1 is equality"
+    return [rows_table(rows, caption)] if rows else []
 
 
 def _analogies(analogies: Mapping[str, Any]) -> list[Any]:

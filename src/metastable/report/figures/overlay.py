@@ -1,0 +1,61 @@
+"""Several models on the same text: their curves over one another, and through training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastable.core.figure import Axis, Lines, Panels, Series
+
+if TYPE_CHECKING:
+    from metastable.models.inspection import Inspections
+
+
+def plot_overlay(result: Inspections) -> Panels:
+    """Mean cosine, share of tokens in clusters, effective rank and energy over relative depth."""
+    rows: dict[str, list[Series]] = {
+        "mean cosine": [],
+        "clusters per token": [],
+        "effective rank": [],
+        "energy, β = 1": [],
+    }
+    for number, (name, one) in enumerate(result.each.items()):
+        table = one.table
+        depth = table.times / table.times[-1]
+        values = (
+            table.mean_cosine,
+            table.clusters / one.run.frames[0].count,
+            table.effective_rank,
+            table.energy[:, 0],
+        )
+        for series, own in zip(rows.values(), values, strict=True):
+            series.append(Series(name, depth, own, group=number))
+    x = Axis("depth, of the model's own")
+    panels = [
+        Lines(x, Axis(name), series, legend=k == 0) for k, (name, series) in enumerate(rows.items())
+    ]
+    caption = "The same text through each model, against its own depth; clusters are chains of "
+    caption += "cosine > 0.99."
+    return Panels(panels, 2, size=(8.8, 5.6), caption=caption)
+
+
+def plot_training(result: Inspections, steps: list[float]) -> Panels:
+    """The last state and the energy against the number in each checkpoint's name."""
+    order = np.argsort(steps)
+    each = [list(result.each.values())[k] for k in order]
+    x = np.array(steps)[order]
+    falls = [
+        np.nan if one.energy is None else float(np.mean(one.energy.change < 0)) for one in each
+    ]
+    rows = {
+        "mean cosine at the end": [one.table.mean_cosine[-1] for one in each],
+        "clusters at the end": [one.table.clusters[-1] for one in each],
+        "share of layers in which energy falls": falls,
+        "sink heads": [len(one.sinks) for one in each],
+    }
+    wide = x[0] >= 0 and x[-1] > 50 * max(x[1] if len(x) > 1 else 1.0, 1e-9) / 2
+    axis = Axis("step of training", scale="symlog" if wide else "linear")
+    panels = [Lines(axis, Axis(name), [Series("", x, np.array(y))]) for name, y in rows.items()]
+    caption = "Through training, one point a checkpoint (the number in its name)."
+    return Panels(panels, 2, size=(8.8, 5.2), caption=caption)
