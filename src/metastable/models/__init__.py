@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from metastable.models.ablate import Resampled as Resampled
     from metastable.models.ablate import ScaledBeta as ScaledBeta
     from metastable.models.ablate import WithoutNorms as WithoutNorms
+    from metastable.models.capture import Streamed as Streamed
     from metastable.models.capture import attention_maps as attention_maps
     from metastable.models.capture import capture as capture
     from metastable.models.capture import choices as choices
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
     from metastable.models.folder import load as load
     from metastable.models.groups import Groups as Groups
     from metastable.models.groups import group_tokens as group_tokens
+    from metastable.models.hypotheses import HeadHypotheses as HeadHypotheses
+    from metastable.models.hypotheses import head_hypotheses as head_hypotheses
     from metastable.models.inspection import inspect as inspect
+    from metastable.models.inspection import inspect_many as inspect_many
+    from metastable.models.ladder import Ladder as Ladder
+    from metastable.models.ladder import ladder as ladder
     from metastable.models.needle import NeedleProfile as NeedleProfile
     from metastable.models.needle import needle_profile as needle_profile
     from metastable.models.own.decoding import Beam as Beam
@@ -57,14 +63,16 @@ _HOMES = {
         "Ablation AttentionOnly FeedForwardOnly IdentityValue OneHead Resampled ScaledBeta "
         "WithoutNorms"
     ),
-    "capture": "attention_maps capture choices",
+    "capture": "Streamed attention_maps capture choices",
     "clock": "fit_clock",
     "own.decoding": "Beam Greedy Sample",
     "depthwise": "Depthwise depthwise",
     "embedding": "analogy context_pull",
     "folder": "load",
     "groups": "Groups group_tokens",
-    "inspection": "inspect",
+    "hypotheses": "HeadHypotheses head_hypotheses",
+    "inspection": "inspect inspect_many",
+    "ladder": "Ladder ladder",
     "needle": "NeedleProfile needle_profile",
     "own.language": "LanguageModel",
     "own.memory": "gradient_norms recall_curves",

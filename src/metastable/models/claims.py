@@ -154,7 +154,7 @@ def words_in_hulls(case: ModelCase) -> Verdict | None:
         scale = max(float(np.linalg.norm(layer.attended, axis=1).max()), 1e-30)
         worst = max(worst, float(((layer.attended @ e) - reach).max()) / scale)
     allowed = 10 * case.rounding
-    source = "convexity of softmax; geshkovski2024emergence"
+    source = "convexity of softmax; geshkovski2023emergence"
     return decide(worst <= allowed, claim, source, "≤ 0", worst, f"{allowed:.2g}")
 
 
@@ -288,13 +288,15 @@ def energy_sign(case: ModelCase) -> Verdict | None:
             ]
         )
     change, pull = np.array(changes), np.array(pulls)
-    if change.shape[1] < 6 or min(np.mean(change > 0), np.mean(change <= 0)) < 0.05:
+    if change.shape[1] < 12 or min(np.mean(change > 0), np.mean(change <= 0)) < 0.05:
         rises = 100 * float(np.mean(change > 0))
-        return not_applicable(claim, source, f"one sign only: it rises in {rises:.0f} % of steps")
+        reason = f"needs twelve layers and both signs: it rises in {rises:.0f} % of steps"
+        return not_applicable(claim, source, f"{reason} in {change.shape[1]} layers")
     score = score_signs(pull, change)
-    holds = score.low > 0.5
+    if score.low <= 0.5 <= score.high:
+        return not_applicable(claim, source, f"cannot tell it from a coin: {score}")
     words = "95 % interval above 0.5"
-    return decide(holds, claim, source, "> 0.5", score.accuracy, words, str(score))
+    return decide(score.low > 0.5, claim, source, "> 0.5", score.accuracy, words, str(score))
 
 
 @of_attention

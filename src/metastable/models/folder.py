@@ -23,6 +23,8 @@ from torch import Tensor, nn
 
 from metastable.models.network import Network, wrap
 from metastable.models.own.language import LanguageModel
+from metastable.models.own.saving import FORMAT, load_model
+from metastable.models.own.transformer import DecoderOnly, EncoderDecoder
 from metastable.models.pretrained import NAMES, cached, cached_names, hub_cache, locate, sha256
 from metastable.models.prompts import SmilesTokenizer, check_tokenizer
 from metastable.models.twin import DTYPES, check_memory, read_device, read_dtype, twin_of
@@ -37,8 +39,9 @@ def load(source: Any, tokenizer: Any = None, device: Any = None, dtype: Any = No
     """A network from a model in memory, a folder, a .gguf file, or a name.
 
     - `source`: a model of transformers or one of ours, which is left as it is (see `twin_of`); a
-      folder with `config.json` and weights (safetensors, or a pickle of tensors alone); a name of
-      `pretrained`; or a name such as "gpt2" or "org/model" that is in the Hugging Face cache.
+      folder with `config.json` and weights (safetensors, or a pickle of tensors alone), or one that
+      `save_model` wrote; a name of `pretrained`; or a name such as "gpt2" or "org/model" that is
+      in the Hugging Face cache.
     - `tokenizer`: one of transformers, or where one lies, for a model in memory that is to read
       texts; a folder has its own.
     - `device`: "cpu", "cuda", "cuda:1"; None leaves a model in memory where it is, and puts one
@@ -98,8 +101,13 @@ def _in_cache() -> str:
 def _load_folder(
     folder: Path, name: str, dtype: torch.dtype, device: torch.device | None
 ) -> Network:
-    """A network from a Hugging Face folder; see `load`."""
+    """A network from a Hugging Face folder, or from one of ours; see `load`."""
     config = _read_config(folder)
+    if config.get("format") == FORMAT:
+        own = load_model(folder)
+        if not isinstance(own, DecoderOnly | EncoderDecoder):
+            raise ValueError(f"model must be a transformer; {folder} holds a recurrent network.")
+        return wrap(own.to(device or CPU, dtype), name)
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         raise ValueError(
             f"model folder must hold weights ({' or '.join(WEIGHTS)}); none in {folder}."

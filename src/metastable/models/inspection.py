@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -235,7 +235,14 @@ class Inspections:
 
     @property
     def sentence(self) -> str:
-        return " ".join(f"{name}: {one.sentence}" for name, one in self.each.items())
+        """Of each, what its tokens do; and all verdicts together."""
+        said = [
+            f"{name}: {one.groups.sentence().rstrip('.')}; {len(one.sinks)} sink heads."
+            for name, one in self.each.items()
+        ]
+        rows = self.verdicts
+        counts = f"{rows.count(AGREE)} agree, {rows.count(DISAGREE)} disagree"
+        return " ".join([*said, f"Theory with their own weights: {counts}."])
 
     def table(self) -> list[dict[str, Any]]:
         """One row a model: where its tokens end, its sinks, its energy, its verdicts."""
@@ -259,7 +266,7 @@ class Inspections:
 
 
 def inspect_many(
-    sources: Sequence[Any],
+    sources: Sequence[Any] | Mapping[str, Any],
     prompts: Sequence[str | Sequence[int] | Prompt],
     *,
     betas: Sequence[float] = (),
@@ -268,14 +275,16 @@ def inspect_many(
 ) -> Inspections:
     """The same texts through several models, through one at several β, or both.
 
+    `sources` may be given by name; names that end in numbers are steps of training, a second axis.
     `betas` multiply the logits of attention, see `ScaledBeta`. `choices` go to `inspect`.
     """
     each: dict[str, Inspection] = {}
-    for source in sources:
+    named = sources if isinstance(sources, Mapping) else dict(enumerate(sources))
+    for given, source in named.items():
         for beta in betas or (None,):
             changes = ablate if beta is None else (*ablate, ScaledBeta(beta))
             found = inspect(source, prompts, ablate=changes, **choices)
-            name = _short(str(found.run.statistics["model"]))
+            name = given if isinstance(given, str) else _short(str(found.run.statistics["model"]))
             name = name if beta is None else f"{name}, β × {beta:g}"
             each[name if name not in each else f"{name} ({len(each) + 1})"] = found
     return Inspections(each)

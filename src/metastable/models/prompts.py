@@ -14,6 +14,7 @@ from metastable.core import checks
 from metastable.models.network import Network
 
 # An atom in brackets, a two-letter halogen, an atom, a ring number, a bond, the arrow.
+BYTES = 256  # words of a model of ours that reads a text byte by byte
 SMILES = re.compile(r"\[[^\]]+\]|Br|Cl|>>|%\d\d|[BCNOPSFIbcnops0-9()=#+\-./\\:~@?*$>]")
 
 
@@ -112,7 +113,8 @@ def read_prompt(
 ) -> Prompt:
     """The tokens of a text, or of ids given as they are; the first `tokens` of them if told.
 
-    Special tokens the model frames a text with count, and stay when a text is cut.
+    Special tokens the model frames a text with count, and stay when a text is cut. A model of ours
+    with 256 words reads bytes.
     """
     if tokens is not None:
         checks.integer("tokens", tokens, 2)
@@ -143,6 +145,8 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
     if not text.strip():
         raise ValueError("text must not be empty; got only white space.")
     tokenizer = network.tokenizer
+    if tokenizer is None and network.own and network.vocabulary == BYTES:
+        return list(text.encode("utf-8"))[:tokens]
     if tokenizer is None:
         raise ValueError(
             f"text needs a tokeniser, and {network.name} has none: give ids instead, or "
@@ -158,6 +162,8 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
 
 def _words(network: Network, ids: Sequence[int]) -> list[str]:
     tokenizer = network.tokenizer
+    if tokenizer is None and network.own and network.vocabulary == BYTES:
+        return [chr(number).strip() or "␣" for number in ids]
     if tokenizer is None:
         return [str(number) for number in ids]
     if isinstance(tokenizer, SmilesTokenizer):

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ def train_model(
     *,
     checkpoint: str | Path | None = None,
     every: int = 200,
+    watch: Callable[[int, Any], object] | None = None,
     progress: bool | None = None,
 ) -> Fit:
     """Maximise log p of a task's targets, changing the model in place.
@@ -86,6 +87,9 @@ def train_model(
     threads). With `checkpoint`, a file, the state is kept every `every` steps and at the end; the
     same call, with a model that starts from the same weights, goes on from there. Ctrl-C ends the
     step, keeps the checkpoint and raises KeyboardInterrupt.
+
+    `watch(step, model)` is called after every step, and with 0 before the first: to keep copies of
+    the model on its way, as `inspect_many` takes them.
 
     >>> from metastable.models import Copy, Recurrent, RecurrentConfig
     >>> task = Copy(symbols=2, length=1)
@@ -105,11 +109,15 @@ def train_model(
     kept = Checkpoint(checkpoint, identity)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     done, losses = _restore(kept, model, optimizer, recipe)
+    if watch is not None and not done:
+        watch(0, model)
     model.train()
     with Bar("training", progress) as bar, _deferred_interrupt() as interrupted:
         for step in range(done + 1, recipe.steps + 1):
             losses[step - 1] = _step(model, optimizer, task, recipe, step)
             bar.update(step / recipe.steps)
+            if watch is not None:
+                watch(step, model)
             if step % every == 0 or step == recipe.steps or interrupted.is_set():
                 kept.save(_state(model, optimizer, losses, step))
             if interrupted.is_set():

@@ -51,11 +51,16 @@ def plot_training(result: Inspections, steps: list[float]) -> Panels:
     rows = {
         "mean cosine at the end": [one.table.mean_cosine[-1] for one in each],
         "clusters at the end": [one.table.clusters[-1] for one in each],
-        "share of layers in which energy falls": falls,
+        "layers with falling energy": falls,
         "sink heads": [len(one.sinks) for one in each],
     }
     wide = x[0] >= 0 and x[-1] > 50 * max(x[1] if len(x) > 1 else 1.0, 1e-9) / 2
     axis = Axis("step of training", scale="symlog" if wide else "linear")
-    panels = [Lines(axis, Axis(name), [Series("", x, np.array(y))]) for name, y in rows.items()]
-    caption = "Through training, one point a checkpoint (the number in its name)."
+    panels = []
+    for name, y in rows.items():
+        top = max(float(np.nanmax(y)), 0.1) if np.isfinite(y).any() else 1.0
+        series = [Series("", x, np.array(y, float), style="both")]
+        panels.append(Lines(axis, Axis(name, limits=(0.0, 1.08 * top)), series))
+    caption = "Through training, one point a checkpoint (the number in its name); energy at β = 1, "
+    caption += "as a share of all layers."
     return Panels(panels, 2, size=(8.8, 5.2), caption=caption)
