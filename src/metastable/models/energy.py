@@ -7,12 +7,16 @@ arXiv:2312.10794, §3, which attention with V = I never lets fall. Trained layer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from metastable.models.passes import Inside
 from metastable.models.stated import StatedLayer
+
+if TYPE_CHECKING:
+    import pandas
 
 BETA = 1.0
 
@@ -33,6 +37,13 @@ class EnergyParts:
     norm: np.ndarray
     attention_first: np.ndarray
     feed_forward_first: np.ndarray
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row a layer."""
+        import pandas
+
+        table = {own.name: getattr(self, own.name) for own in fields(self)}
+        return pandas.DataFrame({"layer": np.arange(1, len(self.change) + 1)} | table)
 
 
 def token_energy(x: np.ndarray, beta: float = BETA) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from metastable.models.folder import load
 from metastable.models.passes import Inside, Passage
 from metastable.models.prompts import Prompt, read_prompt
 from metastable.models.stated import StatedLayer
+
+if TYPE_CHECKING:
+    import pandas
 
 RUNGS = ("isotropic attention", "its V", "its Q and K", "its heads", "feed-forward", "norms")
 
@@ -34,7 +37,7 @@ class Ladder:
     high: np.ndarray
     by_layer: np.ndarray  # (rungs, layers)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> pandas.DataFrame:
         """One row a rung: share and interval."""
         import pandas
 

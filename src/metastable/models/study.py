@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from metastable.models.capture import capture
 from metastable.models.depthwise import choose_states, depthwise
 from metastable.models.folder import load
 from metastable.models.prompts import Prompt, read_prompt
+
+if TYPE_CHECKING:
+    import pandas
 
 ARMS = ("trained", "untrained", "shuffled")
 MOST = 65  # states of each run that are looked at, evenly spread in log depth
@@ -48,6 +51,19 @@ class Study:
         # With one prompt there is no deviation to speak of.
         apart = values if len(values) > 1 else np.repeat(values, 2, axis=0)
         return Spread(values.mean(axis=0), apart.std(axis=0, ddof=1))
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row an arm and state: mean and deviation over prompts of every observable."""
+        import pandas
+
+        tables = []
+        for arm, series in self.series.items():
+            table: dict[str, Any] = {"arm": arm, "layer": self.times}
+            for name in series:
+                spread = self.spread(arm, name)
+                table |= {name: spread.mean, f"{name}_deviation": spread.deviation}
+            tables.append(pandas.DataFrame(table))
+        return pandas.concat(tables, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
         arms = {
