@@ -6,9 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+import torch
 
 import metastable as ms
 from metastable.core.verdict import Comparison

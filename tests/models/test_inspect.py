@@ -83,10 +83,9 @@ def test_json_page_and_figures_from_one_command(albert, text, tmp_path):
     assert kept.to_dict() == told
     kept = Trajectory.from_dataset(kept.data["trajectory"])
     assert kept.statistics["words"] == told["words"] and len(kept.frames) == 10
-    for (
-        name
-    ) in "histograms cosines clusters words ranks energies alignment study maps heads".split():
-        assert (out / "figures" / f"{name}.png").stat().st_size > 5000
+    drawn = "groups histograms cosines clusters words ranks energies parts alignment study maps"
+    for name in f"{drawn} sinks hypotheses heads".split():
+        assert (out / "figures" / f"{name}.svg").stat().st_size > 5000
     again = call(albert, "--text", text, "--out", out)
     assert isinstance(again.exception, ValueError) and "new or empty" in str(again.exception)
 

@@ -4,9 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+import torch
 
 from metastable import kinds
 from metastable.models import DecoderOnly, TransformerConfig, inspect_many, save_model

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+import torch
 
 from metastable.models.energy import (
     coherent_pull,

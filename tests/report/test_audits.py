@@ -114,7 +114,7 @@ def test_likelihood_alone_and_images_have_pages_too(tmp_path):
         row |= {"target": target, "output": output}
         images.append(row | ({"squared_error": row["hamming"]} if "hamming" in row else {}))
     report_audit(write_audit(tmp_path / "images", images))
-    assert (tmp_path / "images" / "figures" / "images.png").is_file()
+    assert (tmp_path / "images" / "figures" / "images.svg").is_file()
 
 
 def test_a_sweep_has_four_panels(tmp_path):

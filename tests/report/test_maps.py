@@ -43,7 +43,7 @@ def test_ready_figures_name_their_theory(tmp_path, invented, name, theory):
     execute.run_sweep(Sweep.load(EXPERIMENTS / f"{name}.toml"), tmp_path / "s")
     page = report_sweep(tmp_path / "s").read_text()
     assert theory in page and page.count("<svg") == 1
-    assert len(list((tmp_path / "s" / "figures").glob("*.png"))) == 1
+    assert len(list((tmp_path / "s" / "figures").glob("*.svg"))) == 1
 
 
 def test_the_curve_over_the_phase_diagram_is_the_published_one(tmp_path, invented):

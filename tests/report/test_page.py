@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from metastable.core.figure import Axis, Lines, Series
 from metastable.core.verdict import Verdict
 from metastable.report import (
     Facts,
@@ -168,8 +169,19 @@ def test_a_result_has_one_page(tmp_path):
     places = [text.index(word) for word in [*wanted, ">Provenance</h2>", "beta = 9.0"]]
     assert places == sorted(places) and "Nothing" not in text
     assert text.count("</svg>") == 2 and "<style>svg" not in text
-    assert {p.name for p in (tmp_path / "figures").iterdir()} == {
-        "a.svg", "a.png", "b.svg", "b.png",
-    }  # fmt: skip
+    assert {p.name for p in (tmp_path / "figures").iterdir()} == {"a.svg", "b.svg"}
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
+
+
+def test_png_is_made_where_asked_for(tmp_path):
+    from metastable.report.page import save_figures, with_png
+
+    figures = {"a": Lines(Axis("x"), Axis("y"), [Series("", [0, 1], [0, 1])])}
+    save_figures(figures, tmp_path / "plain")
+    with with_png():
+        save_figures(figures, tmp_path / "both")
+    save_figures(figures, tmp_path / "again")
+    files = lambda name: {path.name for path in (tmp_path / name).iterdir()}
+    assert files("plain") == files("again") == {"a.svg"}
+    assert files("both") == {"a.svg", "a.png"}

@@ -36,7 +36,7 @@ def test_report_of_a_run(kept, folder):
     page = write_run(dataclasses.replace(kept, verdicts=VERDICTS))
     assert page == folder / "report.html"
     files = sorted(path.name for path in (folder / "figures").iterdir())
-    assert files == sorted(f"{name}.{kind}" for name in NAMES for kind in ("png", "svg"))
+    assert files == sorted(f"{name}.svg" for name in NAMES)
     text = page.read_text(encoding="utf-8")
     read = Reader(text)
     words = " ".join(read.words)

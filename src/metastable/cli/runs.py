@@ -161,28 +161,40 @@ def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder made by run, sweep or audit with --out.")
     ],
+    png: Annotated[
+        bool, typer.Option("--png", help="A PNG of every figure too, for slides.")
+    ] = False,
     plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write the HTML page and figures of a run, a sweep or an audit into its folder."""
+    from contextlib import nullcontext
+
+    from metastable.report.page import with_png
+
+    with with_png() if png else nullcontext():
+        page, sweeping = _remake(folder)
+    note = None if sweeping else tell_unchecked(folder)
+    print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
+
+
+def _remake(folder: Path) -> tuple[Path, bool]:
+    """The page of a folder, written again; and whether it is of a sweep."""
     sweeping = (folder / "data.zarr" / "done").is_dir()  # also while it runs, without a manifest
     if sweeping:
         from metastable.report.pages.sweep import report_sweep
 
-        page = report_sweep(folder)
-    elif any(
+        return report_sweep(folder), True
+    if any(
         (folder / name).is_file() for name in ("items.csv", "sweep.json", "runs.json", "null.json")
     ):
         from metastable.report.pages.audit import report_audit
 
-        page = report_audit(folder)
-    else:
-        from metastable import kinds
+        return report_audit(folder), False
+    from metastable import kinds
 
-        page = kinds.remake_page(kinds.open(folder))
-    note = None if sweeping else tell_unchecked(folder)
-    print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
+    return kinds.remake_page(kinds.open(folder)), False
 
 
 def tell_unchecked(folder: Path) -> str | None:

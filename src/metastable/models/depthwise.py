@@ -17,7 +17,12 @@ from metastable.observe.clusters import clusters, gram_rank
 from metastable.observe.energy import energy
 from metastable.observe.kernel import kernel_modes
 from metastable.observe.phases import Plateau, plateaus
-from metastable.observe.similarity import effective_rank, residual, similarity
+from metastable.observe.similarity import (
+    effective_rank,
+    pairwise_similarity,
+    residual,
+    similarity,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -136,12 +141,12 @@ def _digits(share: float) -> str:
 
 
 def _look(frame: Points) -> dict[str, Any]:
-    alike = [similarity(frame, delta, BINS) for delta in DELTAS]
+    alike, (cosines, shares) = similarity(frame, bins=BINS), pairwise_similarity(frame)
     groups = clusters(frame, angle=float(np.arccos(COSINE)))
     return {
-        "mean_cosine": alike[0].mean,
-        "mass": [pairs.near for pairs in alike],
-        "histogram": alike[0].histogram,
+        "mean_cosine": alike.mean,
+        "mass": [float(shares[cosines >= 1 - delta].sum()) for delta in DELTAS],
+        "histogram": alike.histogram,
         "clusters": groups.count,
         "labels": groups.labels,
         "effective_rank": effective_rank(frame),

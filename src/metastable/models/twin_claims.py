@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 from metastable.core.verdict import Verdict, not_applicable, sampled
 from metastable.models.captured import ModelCase
@@ -195,7 +195,7 @@ def _mean_is(claim: str, values: Any, expected: float) -> Verdict:
         return not_applicable(claim, SOURCE, "fewer than three layers")
     error = float(values.std(ddof=1) / np.sqrt(len(values)))
     t = (values.mean() - expected) / max(error, 1e-300)
-    p = float(2 * stats.t.sf(abs(t), len(values) - 1))
+    p = float(2 * stdtr(len(values) - 1, -abs(t)))
     return sampled(claim, SOURCE, expected, float(values.mean()), p, error)
 
 

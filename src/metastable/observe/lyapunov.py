@@ -10,7 +10,6 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.sums import Dense
-from metastable.flows import Geodesic
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
 from metastable.observe.equilibria import check_field
@@ -54,6 +53,8 @@ def lyapunov_exponents(
     most = measure.count * (measure.dim - measure.on_sphere)
     if checks.integer("count", count, 1) > most:
         raise ValueError(f"count must be at most {most}, one per direction of motion; got {count}.")
+    from metastable.flows import Geodesic  # which loads diffrax
+
     usual = Geodesic().resolve(measure, field, Dense())
     step = usual if step is None else float(checks.positive("step", step))
     if step > 100 * usual:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count, groupby
 from numbers import Real
@@ -21,7 +23,7 @@ from metastable.comparison.citations import readable
 from metastable.core.figure import Figure
 from metastable.core.progress import Bar
 from metastable.core.verdict import Verdict
-from metastable.report.svg import inline_svg, save_figure, stored_svg
+from metastable.report.svg import inline_svg, save_figure, save_vector, stored_svg
 
 LONGEST_LISTING = 50_000  # characters
 VERDICTS = {"agree": "pass", "pass": "pass", "disagree": "fail", "fail": "fail"}
@@ -140,7 +142,8 @@ def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
         notes = row.pop("reason", None), readable(row.pop("source", None) or "")
         claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
         row["tolerance"] = row.get("tolerance") or None  # error and p are part of its words
-        row.pop("error", None), row.pop("p", None)
+        for left_out in ("error", "p"):
+            row.pop(left_out, None)
         table.append({"verdict": row.pop("verdict"), "claim": claim} | row)
     counts = Counter(row["verdict"] for row in table)
     counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
@@ -148,12 +151,26 @@ def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
     return rows_table(table, caption + (f"; times and rates in the {clock} clock" if clock else ""))
 
 
+_png = ContextVar("png", default=False)
+
+
+@contextmanager
+def with_png() -> Iterator[None]:
+    """Pages written inside also leave a PNG of every figure, for slides: twice the time."""
+    token = _png.set(True)
+    try:
+        yield
+    finally:
+        _png.reset(token)
+
+
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Stored]:
-    """Draw figures into `folder` as SVG and PNG; return them by name, ready for a page."""
+    """Draw figures into `folder` as SVG; return them by name, ready for a page."""
     stored = {}
+    save = (lambda *given: save_figure(*given)[0]) if _png.get() else save_vector
     with Bar("figures") as bar:
         for number, (name, figure) in enumerate(figures.items(), 1):
-            stored[name] = Stored(save_figure(figure, folder, name)[0], figure.caption)
+            stored[name] = Stored(save(figure, folder, name), figure.caption)
             bar.update(number / len(figures))
     return stored
 

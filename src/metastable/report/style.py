@@ -62,6 +62,11 @@ def new_figure(
     figure = Figure(figsize=size, layout="constrained", facecolor="none")
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
+        for own, room in ((ax.xaxis, size[0] / columns), (ax.yaxis, size[1] / rows)):
+            # A tick or two an inch are read; more are drawn, laid out and measured for nothing.
+            own.set_major_locator(
+                ticker.MaxNLocator(4 if room < 2.6 else 6, steps=[1, 2, 2.5, 5, 10])
+            )
         ax.set_facecolor("none")
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set(color=INK, linewidth=0.8)

@@ -6,7 +6,6 @@ from metastable.core.figure import Figure
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
-from metastable.report.figures import density, gaussian
 from metastable.report.figures import run as tokens
 
 __all__ = ["figures_of"]
@@ -25,8 +24,12 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
     first, energetic = run.frames[0], attention_of(run.field) is not None
     figures: dict[str, Figure] = {}
     if isinstance(first, Gaussian):
+        from metastable.report.figures import gaussian
+
         return {"moments": gaussian.plot_moments(run)}
     if isinstance(first, Density):
+        from metastable.report.figures import density
+
         if first.zonal or first.dim == 2:
             figures["density"] = density.plot_density(run)
         else:

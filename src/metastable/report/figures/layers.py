@@ -48,8 +48,9 @@ def plot_cosine_histograms(run: Trajectory, control: Trajectory | None, count: i
             look["group"] = ARMS[name]
             parts.append(((edges, heights), f"density, {name}" if column == 0 else "", look))
     x, limits = Axis(COSINE, limits=(float(lowest), 1.05)), (0.0, float(top))
-    bars = lambda bins, y, look: Histogram({"": bins}, x, Axis(y, limits=limits), **look)
-    panels = [bars(*part) for part in parts]
+    # All heights are on one scale, told on the left.
+    side = lambda y: Axis(y, limits=limits, ticks="" if y else "none")
+    panels = [Histogram({"": bins}, x, side(y), **look) for bins, y, look in parts]
     caption = "Cosines of all pairs of different tokens through the layers, Freedman–Diaconis bins"
     if control is not None:
         caption += "; above the trained model, below the same shape without training"

@@ -98,13 +98,17 @@ def plot_attention(maps: np.ndarray, words: list[str], layer: int, count: int = 
     """Attention of the most different heads of one layer between the first words of a text."""
     n = min(len(words), MOST_MAPPED)
     heads = _different(maps[layer], count)
-    x, edges = Axis("", places=list(range(n)), names=words[:n]), np.arange(n + 1) - 0.5
-    axes = x, replace(x, limits=(n - 0.5, -0.5)), Axis("", limits=(0.0, 1.0))
+    names = [word.replace("$", r"\$") for word in words[:n]]
+    x, edges = Axis("", places=list(range(n)), names=names), np.arange(n + 1) - 0.5
+    down = replace(x, limits=(n - 0.5, -0.5))
+    bare = Axis("", limits=down.limits, ticks="none")  # rows have their words on the left
     look: dict[str, Any] = {"palette": "density", "equal": True, "bar": False}
+    look |= {"x_edges": edges, "y_edges": edges, "value": Axis("", limits=(0.0, 1.0))}
     shown = [
-        Map(*axes, edges, edges, maps[layer, head, :n, :n], title=f"head {head}", **look)
-        for head in heads
-    ]
+        Map(x, down if number == 0 else bare, values=maps[layer, head, :n, :n],
+            title=f"head {head}", **look)
+        for number, head in enumerate(heads)
+    ]  # fmt: skip
     caption = f"Attention of layer {layer + 1} between the first {n} tokens: the row looks at the "
     caption += f"column, 0 transparent, 1 vermilion. The {len(heads)} heads that differ most."
     return Panels(shown, len(shown), size=(2.9 * len(heads), 3.2), caption=caption)

@@ -40,8 +40,8 @@ def result_of_inspection(spec: Inspect, inspection: Inspection | Inspections) ->
     columns, rows = _table(inspection)
     facts |= {"choices in words": _facts(inspection), "states": {"columns": columns, "rows": rows}}
     facts |= {"first token": str(inspection.first), "fitted clock": str(inspection.clock)}
-    heads = [head.to_row() for head in inspection.heads]
-    facts["weights"] = {"heads": heads, "fits": _fits(inspection)}
+    heads = [head.to_row() for head in inspection.heads[:MOST_HEADS]]
+    facts["weights"] = {"heads": heads, "fits": _fits(inspection), "count": len(inspection.heads)}
     facts["hypotheses"] = [head.to_row() for head in inspection.hypotheses]
     facts["theorems"] = [theorem.to_row() for theorem in inspection.theorems]
     facts["analogies"] = inspection.analogies
@@ -247,15 +247,17 @@ def _fits(inspection: Inspection) -> list[dict[str, Any]]:
     return rows
 
 
-def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]]) -> list[Any]:
+def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]], count: int) -> list[Any]:
     """Tables of heads and of spectra beside random matrices, where there are any."""
     tables = []
     if heads:
         proved = sum(not row["limit"].startswith("none") for row in heads)
-        some = f", the first {MOST_HEADS} shown" if len(heads) > MOST_HEADS else ""
-        caption = f"{len(heads)} heads{some}; B = s·sym(QᵀK). A limit theorem of pure attention "
-        caption += f"covers {proved} of them, each alone and without norms."
-        tables.append(rows_table(heads[:MOST_HEADS], caption))
+        some = (
+            f"The first {len(heads)} of {count} heads" if count > len(heads) else f"{count} heads"
+        )
+        caption = f"{some}; B = s·sym(QᵀK). A limit theorem of pure attention covers {proved} of "
+        caption += "these, each alone and without norms."
+        tables.append(rows_table(heads, caption))
     if fits:
         caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
         tables.append(rows_table(fits, caption))
