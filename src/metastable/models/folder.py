@@ -359,6 +359,7 @@ def _convert(file: Path, folder: Path) -> None:
                 f"is cut short or another: {_reason(error)}"
             ) from None
         # A model read from GGUF remembers a quantisation it no longer has, and refuses to be saved.
+        vars(model.config).pop("quantization_config", None)
         plain = type(model)(model.config)
         plain.load_state_dict(model.state_dict())
         plain.save_pretrained(folder)

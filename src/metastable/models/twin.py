@@ -70,7 +70,10 @@ def twin_of(
     apart = {id(t): t for t in tensors if any(getattr(t, k) != v for k, v in wanted(t).items())}
     if not apart and not always:
         return model
-    if apart and getattr(model, "is_quantized", False):
+    # A model made from GGUF remembers a quantisation that its tensors no longer have.
+    known = all(t.dtype in DTYPES.values() for t in tensors if t.dtype.is_floating_point)
+    packed = any(t.dtype in (torch.uint8, torch.int8) for t in model.parameters())
+    if apart and getattr(model, "is_quantized", False) and (packed or not known):
         raise ValueError(
             "dtype and device must be left out for a quantised model; got another than its own."
         )
