@@ -112,6 +112,11 @@ class Figure:
     def __init_subclass__(cls) -> None:
         cls.kind = cls.__name__.lower()
 
+    def _repr_svg_(self) -> str:
+        from metastable.core.show import figure_svg
+
+        return figure_svg(self)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values only; numbers that are not finite become None."""
         return _plain(_encode(self))

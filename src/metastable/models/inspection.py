@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison import compare
+from metastable.core.show import inspection_html
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
 from metastable.models.ablate import Ablation, ScaledBeta
@@ -42,7 +43,7 @@ BANKS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inspection:
     """A model, a text, what was seen, and the same of the control without training."""
 
@@ -78,6 +79,12 @@ class Inspection:
             agree, disagree = self.verdicts.count(AGREE), self.verdicts.count(DISAGREE)
             said.append(f"Theory with its own weights: {agree} agree, {disagree} disagree")
         return " ".join(part.rstrip(".") + "." for part in said)
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        return inspection_html(self)
 
     @property
     def _layers(self) -> int:
@@ -200,7 +207,7 @@ def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -
     }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inspections:
     """Several models, or one at several β, on the same texts; see `inspect_many`."""
 
@@ -243,6 +250,12 @@ class Inspections:
         rows = self.verdicts
         counts = f"{rows.count(AGREE)} agree, {rows.count(DISAGREE)} disagree"
         return " ".join([*said, f"Theory with their own weights: {counts}."])
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        return inspection_html(self)
 
     def table(self) -> list[dict[str, Any]]:
         """One row a model: where its tokens end, its sinks, its energy, its verdicts."""
