@@ -11,6 +11,7 @@ import torch
 import metastable as ms
 from metastable.core.verdict import Comparison
 from metastable.models.anatomy import layers_of, part_at
+from metastable.models.capture import capture
 from metastable.models.captured import Captured
 from metastable.models.folder import load
 from metastable.models.network import Network
@@ -194,3 +195,66 @@ def test_a_twin_whose_output_knows_its_values_is_noticed():
     field = Captured(wrong, prompt_of(ids))
     run = ms.Trajectory(np.arange(2.0), frames, "layers", ms.Outcome("done", ""), {}, field=field)
     assert "cosine of a token with what attention adds" in flipped(ms.compare(run))
+
+
+@pytest.mark.claim
+@pytest.mark.parametrize("name", ["minilm", "smollm2"])
+def test_twins_of_real_architectures_obey_the_theory_of_random_weights(name):
+    """Ten seeds each at 1 % a page; a page of ten that disagrees would be one in a hundred."""
+    try:
+        network = load(name)
+    except ValueError as missing:
+        pytest.skip(str(missing))
+    text = "Tokens are particles on a sphere, depth is time, attention is the field. " * 5
+    for seed in range(10):
+        run = capture(network.untrained(seed), text, tokens=64, progress=False)
+        rows = ms.compare(run)
+        assert sum(row.p is not None for row in rows.rows) >= 5
+        assert not flipped(rows), seed
+
+
+@pytest.mark.parametrize("name", ["minilm", "rxnmapper", "smollm2"])
+def test_ten_rows_agree_on_trained_models(name):
+    try:
+        network = load(name)
+    except ValueError as missing:
+        pytest.skip(str(missing))
+    text = "The bank of the river was muddy. She put her money in the bank on Monday."
+    text = "CC(=O)O.OCC>>CC(=O)OCC.O" if name == "rxnmapper" else text
+    rows = ms.compare(capture(network, text, progress=False))
+    assert not flipped(rows) and rows.count("agree") >= 10
+
+
+FRAMES = "frames are the states of the model as it is now"
+
+
+def test_frames_of_another_run_are_noticed(tiny):
+    network = tiny("gpt2")
+    run = capture(network, IDS)
+    assert FRAMES not in flipped(ms.compare(run))
+    back = dataclasses.replace(run, frames=run.frames[::-1])
+    assert FRAMES in flipped(ms.compare(back))
+    points = np.array(run.frames[2].points)
+    points[3] = points[4]
+    frames = (*run.frames[:2], ms.Points(points), *run.frames[3:])
+    assert FRAMES in flipped(ms.compare(dataclasses.replace(run, frames=frames)))
+
+
+def test_a_model_changed_since_it_was_captured_is_noticed(tiny):
+    network = dataclasses.replace(tiny("gpt2"), model=copy.deepcopy(tiny("gpt2").model))
+    run = capture(network, IDS)
+    with torch.no_grad():
+        network.model.h[1].mlp.c_proj.weight *= 0.5
+    assert FRAMES in flipped(ms.compare(run))
+
+
+def test_half_precision_does_not_agree_with_everything(tiny):
+    rows = ms.compare(capture(tiny("gpt2"), IDS, dtype="bfloat16"))
+    assert not flipped(rows)
+    coarse = [row for row in rows.rows if "too coarse" in row.reason]
+    assert len(coarse) >= 4 and rows.count("agree") >= 4
+
+
+def test_a_list_of_runs_is_refused_in_one_line(tiny):
+    with pytest.raises(ValueError, match="compare each"):
+        ms.compare(capture(tiny("gpt2"), [IDS, IDS]))

@@ -12,7 +12,7 @@ from metastable.models.energy import (
     token_energy,
 )
 from metastable.models.folder import load
-from metastable.models.hypotheses import head_hypotheses, theorems
+from metastable.models.hypotheses import head_hypotheses, theorems, theorems_beside
 from metastable.models.ladder import RUNGS, ladder
 from metastable.models.passes import pass_through
 from metastable.models.stated import Norm, is_causal, stated_layers
@@ -119,9 +119,14 @@ def test_theorems_know_a_head_they_cover():
 
     perfect = HeadHypotheses(0, 0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
     random = HeadHypotheses(0, 1, 1.0, 0.5, 0.0, 0.0, 0.5, 0.3, 0.0)
-    rows = theorems([perfect, random], causal=True)
+    rows = theorems_beside([perfect, random], causal=True)
     assert [row.heads for row in rows] == [1, 1, 1, 1]
     assert all(row.where == "layer 0, head 0" for row in rows)
+
+
+def test_no_theorem_covers_a_random_head(networks):
+    assert [row.heads for row in theorems(networks["gpt2"])] == [0, 0, 0, 0]
+    assert len(theorems(networks["bert"])) == 3  # one is about causal chains
 
 
 def test_the_top_of_the_ladder_is_the_model(networks):

@@ -65,7 +65,8 @@ def inspect(
     beta: Annotated[
         list[float] | None,
         typer.Option(
-            metavar="F", help="Also with attention logits times F; may be repeated, as an overlay."
+            metavar="F",
+            help="Attention logits times F; may be repeated (1: as it is).",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the untrained control.")] = 0,

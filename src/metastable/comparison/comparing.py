@@ -29,6 +29,10 @@ def compare(run: Trajectory, claims: Iterable[Claim] = ()) -> Comparison:
     >>> ms.compare(run).agrees
     True
     """
+    if not isinstance(run, Trajectory):
+        raise ValueError(
+            f"run must be one Trajectory; got {type(run).__name__}: of several, compare each."
+        )
     # What moved a run may bring claims of its own, as a captured transformer does.
     if hasattr(run.field, "make_case"):
         case, early, standing = run.field.make_case(run), None, run.field.claims

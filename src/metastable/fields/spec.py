@@ -108,6 +108,17 @@ class RandomValueSpec(Model):
     causal: bool = False
 
 
+class PositionalAttentionSpec(Model):
+    """A chain whose tokens see each other by their places: weights by position are normalised."""
+
+    kind: Literal["positional_attention"]
+    beta: NonNegative
+    slope: NonNegative = 0.0
+    causal: bool = True
+    width: Positive | None = None
+    sinks: Whole = 0
+
+
 _Attention = SelfAttentionSpec | L2Spec | SinkhornSpec | MultiHeadSpec
 Placeable = Annotated[_Attention | FeedForwardSpec, Field(discriminator="kind")]
 
@@ -139,7 +150,8 @@ class PiecewiseSpec(Model):
     switches: list[Positive]
 
 
-_Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec | RandomValueSpec
+_Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec
+_Forces = _Forces | RandomValueSpec | PositionalAttentionSpec
 _Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | PiecewiseSpec
 # Further fields: kind → "module:Class", whose signature is the spec.
 FIELDS = Registry(
@@ -147,7 +159,6 @@ FIELDS = Registry(
     _Written,
     {
         "random_heads": "metastable.fields.random:RandomHeads",
-        "positional_attention": "metastable.fields.retrieval:PositionalAttention",
     },
 )
 FieldSpec = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), FIELDS.validator]]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from metastable.models.groups import group_tokens as group_tokens
     from metastable.models.hypotheses import HeadHypotheses as HeadHypotheses
     from metastable.models.hypotheses import head_hypotheses as head_hypotheses
+    from metastable.models.hypotheses import theorems as theorems
     from metastable.models.inspection import inspect as inspect
     from metastable.models.inspection import inspect_many as inspect_many
     from metastable.models.ladder import Ladder as Ladder
@@ -70,7 +71,7 @@ _HOMES = {
     "embedding": "analogy context_pull",
     "folder": "load",
     "groups": "Groups group_tokens",
-    "hypotheses": "HeadHypotheses head_hypotheses",
+    "hypotheses": "HeadHypotheses head_hypotheses theorems",
     "inspection": "inspect inspect_many",
     "ladder": "Ladder ladder",
     "needle": "NeedleProfile needle_profile",

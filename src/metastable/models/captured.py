@@ -52,6 +52,7 @@ class Captured:
         return ModelCase(self)
 
     def make_case(self, run: Trajectory) -> ModelCase:
+        self.case.run = run
         return self.case
 
     def __repr__(self) -> str:
@@ -65,6 +66,7 @@ class ModelCase:
 
     def __init__(self, captured: Captured):
         self.captured = captured
+        self.run: Trajectory | None = None  # that is judged
         self.network, self.part = captured.network, captured.part
         self.stated_network = captured.stated or captured.network
         self.prompt = captured.prompt.first(LONGEST)

@@ -26,6 +26,7 @@ from metastable.models.twin_claims import TWIN_CLAIMS
 
 LOGIT_ROUNDING = 1e-4  # of an attention weight: a logit of 100 in single precision has five digits
 DIRECTIONS = 64  # in which hulls are compared
+COARSE = 0.1  # an allowance beyond which an agreement says nothing
 
 
 def of_weights(claim: Callable[[ModelCase], Verdict | None]) -> Callable[[ModelCase], Any]:
@@ -68,6 +69,31 @@ def stream_adds_up(case: ModelCase) -> Verdict:
     return judge(claim, "definition of the layer", 0.0, worst, absolute=case.rounding)
 
 
+def frames_are_states(case: ModelCase) -> Verdict | None:
+    """The frames of the run are directions of the states of a pass made now, with these weights.
+
+    They are not where a run was edited, or the model changed since it was captured.
+    """
+    claim, source = "frames are the states of the model as it is now; worst error", "definition"
+    run = case.run
+    if run is None or "centre" not in run.statistics:
+        return None
+    told = run.statistics
+    plain = told["centre"] == "raw" and told["gain"] == "kept" and told.get("step", 1.0) == 1.0
+    if not plain or not run.frames[0].on_sphere or case.tokens < len(case.captured.prompt):
+        return not_applicable(claim, source, "frames are not the bare directions of all states")
+    worst = 0.0
+    for time, frame in zip(run.times, run.frames, strict=True):
+        k = int(time)
+        normed = k == len(case.inside) and "applied to" in str(told.get("final_norm"))
+        if k != time or k >= len(case.passage.states) or normed:
+            continue
+        x = np.asarray(case.passage.states[k], float)[case.kept]
+        u = x / np.linalg.norm(x, axis=1, keepdims=True)
+        worst = max(worst, _apart(np.asarray(frame.points), u))
+    return judge(claim, source, 0.0, worst, absolute=10 * case.rounding)
+
+
 def layers_follow(case: ModelCase) -> Verdict:
     """Every layer starts where the one before ended, and none is left out."""
     claim, source = "layers applied, one after the other", "definition of the network"
@@ -103,7 +129,7 @@ def tokens_have_length(case: ModelCase) -> Verdict:
         off.append((abs(found[k] - expected[k]), float(expected[k]), float(found[k])))
     _, expected, found = max(off)
     source, allowed = "norm placement, arXiv:2510.22026", 10 * case.rounding
-    return judge(claim, source, expected, found, absolute=allowed)
+    return _fine(judge(claim, source, expected, found, absolute=allowed), allowed)
 
 
 @of_attention
@@ -127,7 +153,8 @@ def attention_as_stated(case: ModelCase) -> Verdict | None:
         scale = max(float(np.linalg.norm(layer.attended, axis=1).max()), 1e-30)
         worst = max(worst, float(np.linalg.norm(said - layer.attended, axis=1).max()) / scale)
     source = "geshkovski2023mathematical, §2"
-    return judge(claim, source, 0.0, worst, absolute=10 * case.rounding)
+    row = judge(claim, source, 0.0, worst, absolute=10 * case.rounding)
+    return _fine(row, 10 * case.rounding)
 
 
 @of_attention
@@ -155,7 +182,7 @@ def words_in_hulls(case: ModelCase) -> Verdict | None:
         worst = max(worst, float(((layer.attended @ e) - reach).max()) / scale)
     allowed = 10 * case.rounding
     source = "convexity of softmax; geshkovski2023emergence"
-    return decide(worst <= allowed, claim, source, "≤ 0", worst, f"{allowed:.2g}")
+    return _fine(decide(worst <= allowed, claim, source, "≤ 0", worst, f"{allowed:.2g}"), allowed)
 
 
 @of_attention
@@ -208,7 +235,8 @@ def entropy_by_gaps(case: ModelCase) -> Verdict | None:
     k = int(np.abs(seen - foretold).argmax())
     reason = f"layer {k} is farthest; e^S is {np.exp(seen.mean()):.3g} tokens on average"
     allowed = 10 * max(LOGIT_ROUNDING, case.rounding)
-    return judge(claim, source, float(foretold[k]), float(seen[k]), absolute=allowed, reason=reason)
+    row = judge(claim, source, float(foretold[k]), float(seen[k]), absolute=allowed, reason=reason)
+    return _fine(row, allowed)
 
 
 @of_attention
@@ -340,7 +368,15 @@ def _alone(case: ModelCase, claim: str, first: int) -> Verdict | None:
     pairs = zip(short.states, case.passage.states, strict=False)
     worst = max(_apart(a, b[:first]) for a, b in pairs)
     allowed = 100 * case.rounding  # sums of other lengths are rounded in another order
-    return judge(claim, "causal mask; duerinckx2026kinetic", 0.0, worst, absolute=allowed)
+    row = judge(claim, "causal mask; duerinckx2026kinetic", 0.0, worst, absolute=allowed)
+    return _fine(row, allowed)
+
+
+def _fine(row: Verdict, allowed: float) -> Verdict:
+    """The row, unless half precision allows so much that an agreement would say nothing."""
+    if allowed <= COARSE or row.verdict == "disagree":
+        return row
+    return not_applicable(row.claim, row.source, "too coarse in half precision: use float32")
 
 
 def _maps(case: ModelCase) -> Iterator[tuple[Inside, np.ndarray]]:
@@ -439,22 +475,24 @@ def _apart(a: np.ndarray, b: np.ndarray) -> float:
     return float((np.linalg.norm(np.asarray(a, float) - b, axis=1) / size).max())
 
 
+# What happens to the tokens first, then what is software: the layers against their weights.
 CLAIMS: list[Callable[..., Any]] = [
-    stream_adds_up,
-    layers_follow,
-    norms_as_stated,
-    tokens_have_length,
-    maps_as_stated,
-    attention_as_stated,
-    words_in_hulls,
-    values_drawn_together,
-    entropy_by_gaps,
-    sink_share,
-    earlier_tokens_stay,
-    leader_moves_alone,
+    energy_monotone,
     energy_adds_up,
     energy_sign,
-    energy_monotone,
     one_cosine,
     *TWIN_CLAIMS,
+    sink_share,
+    entropy_by_gaps,
+    values_drawn_together,
+    words_in_hulls,
+    leader_moves_alone,
+    earlier_tokens_stay,
+    tokens_have_length,
+    frames_are_states,
+    layers_follow,
+    stream_adds_up,
+    norms_as_stated,
+    maps_as_stated,
+    attention_as_stated,
 ]

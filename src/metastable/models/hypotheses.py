@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastable.models.folder import load
-from metastable.models.stated import StatedLayer, stated_layers
+from metastable.models.stated import StatedLayer, is_causal, stated_layers
 from metastable.models.weights import Head
 
 if TYPE_CHECKING:
@@ -109,8 +109,17 @@ class Theorem:
         }
 
 
-def theorems(heads: list[HeadHypotheses], causal: bool) -> list[Theorem]:
-    """The theorems of the theory, and which of these heads satisfy what they ask."""
+def theorems(source: Any, part: str = "") -> list[Theorem]:
+    """The theorems of the theory beside a model: which heads satisfy what they ask, which is near.
+
+    `pandas.DataFrame(row.to_row() for row in theorems("minilm"))` is the table of the page.
+    """
+    network = load(source)
+    return theorems_beside(head_hypotheses(network, part), is_causal(network, part))
+
+
+def theorems_beside(heads: list[HeadHypotheses], causal: bool) -> list[Theorem]:
+    """The same of heads that are known already."""
     alone = "several heads, a feed-forward net, gains"
     isotropic = lambda h: min(h.value_isotropic, h.logits_isotropic)
     asked = [

@@ -22,10 +22,10 @@ from metastable.models.embedding import ContextPull, analogy, context_pull
 from metastable.models.energy import EnergyParts, energy_parts
 from metastable.models.folder import load
 from metastable.models.groups import Groups, group_tokens
-from metastable.models.hypotheses import HeadHypotheses, Theorem, theorems
+from metastable.models.hypotheses import HeadHypotheses, Theorem, theorems_beside
 from metastable.models.ladder import Ladder, ladder
 from metastable.models.network import Network
-from metastable.models.prompts import Prompt, read_prompt
+from metastable.models.prompts import Prompt, is_batch, read_prompt
 from metastable.models.representation import FirstToken, first_token
 from metastable.models.sinks import Sink, find_sinks, sink_sentence
 from metastable.models.study import Study, study
@@ -72,13 +72,20 @@ class Inspection:
     @property
     def sentence(self) -> str:
         """Do tokens cluster, when, into what; where attention rests; what theory says."""
-        said = [self.groups.sentence()]
+        said = [self.groups.sentence(), self._cosines()]
         if self.hypotheses:
             said.append(sink_sentence(self.sinks, self.run.statistics["heads"] * self._layers))
         if self.verdicts.rows:
             agree, disagree = self.verdicts.count(AGREE), self.verdicts.count(DISAGREE)
-            said.append(f"Theory with its own weights: {agree} agree, {disagree} disagree")
+            said.append(f"Layers against their own weights: {agree} agree, {disagree} disagree")
         return " ".join(part.rstrip(".") + "." for part in said)
+
+    def _cosines(self) -> str:
+        first, last = self.table.mean_cosine[[0, -1]]
+        said = f"Mean cosine {first:.2f} at first, {last:.2f} in the end"
+        if self.control_table is None:
+            return said
+        return f"{said} (untrained: {self.control_table.mean_cosine[-1]:.2f})"
 
     def __repr__(self) -> str:
         return self.sentence
@@ -140,7 +147,8 @@ def inspect(
     `control` runs the same shape without training (weights by `seed`) beside it. `asked` goes to
     `capture`.
     """
-    if not prompts:
+    prompts = prompts if is_batch(prompts) else [prompts]  # pyright: ignore[reportAssignmentType]
+    if not prompts or not len(prompts[0]):
         raise ValueError("prompts must not be empty; give at least one.")
     network = load(source, device=device, dtype=dtype)
     part = asked.get("part", "")
@@ -202,7 +210,7 @@ def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -
         "fits": fit_weights(network, part, MOST_FITS),
         "sinks": find_sinks(case.inside, case.stated),
         "hypotheses": case.hypotheses,
-        "theorems": theorems(case.hypotheses, case.causal),
+        "theorems": theorems_beside(case.hypotheses, case.causal),
         "ladder": climbed,
     }
 
@@ -244,12 +252,13 @@ class Inspections:
     def sentence(self) -> str:
         """Of each, what its tokens do; and all verdicts together."""
         said = [
-            f"{name}: {one.groups.sentence().rstrip('.')}; {len(one.sinks)} sink heads."
+            f"{name}: {one.groups.sentence().rstrip('.')}; {one._cosines().lower()}; sink heads: "
+            f"{len(one.sinks)}."
             for name, one in self.each.items()
         ]
         rows = self.verdicts
         counts = f"{rows.count(AGREE)} agree, {rows.count(DISAGREE)} disagree"
-        return " ".join([*said, f"Theory with their own weights: {counts}."])
+        return " ".join([*said, f"Layers against their own weights: {counts}."])
 
     def __repr__(self) -> str:
         return self.sentence

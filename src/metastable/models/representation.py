@@ -104,8 +104,8 @@ class FirstToken:
         worst = int(np.argmax(self.ratios))
         return (
             f"first-token effect in states {start} to {end}: up to {self.ratios[worst]:.3g} times "
-            f"the others' length; effective rank of state {worst} is {self.ranks[worst]:.3g} with "
-            f"it, {self.ranks_without[worst]:.3g} without"
+            f"the others' length; with lengths kept, the effective rank of state {worst} is "
+            f"{self.ranks[worst]:.3g} with it, {self.ranks_without[worst]:.3g} without"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -103,9 +103,9 @@ def read_prompts(text: str, lines: bool) -> list[str]:
     if is_sentence(text):
         texts = [text]
     elif path.is_dir():
-        texts = [file.read_text(encoding="utf-8") for file in sorted(path.glob("*.txt"))]
+        texts = [_read(file) for file in sorted(path.glob("*.txt"))]
     elif path.is_file():
-        whole = path.read_text(encoding="utf-8")
+        whole = _read(path)
         texts = [line for line in whole.splitlines() if line.strip()] if lines else [whole]
     else:
         raise ValueError(
@@ -116,6 +116,15 @@ def read_prompts(text: str, lines: bool) -> list[str]:
         where = "the sentence" if is_sentence(text) else path
         raise ValueError(f"--text must hold text; {where} is empty: give another.")
     return texts
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"--text must be plain text in UTF-8; {file} is not: convert it, or give another."
+        ) from None
 
 
 def inspect_spec(spec: Inspect, unfinished: Path | None, progress: bool | None) -> Any:

@@ -30,7 +30,9 @@ def is_random(case: ModelCase) -> Verdict | None:
     if case.network.fresh:
         return None
     claim = "random weights move tokens as the overlap maps say"
-    return not_applicable(claim, SOURCE, "the weights are trained: ask of the untrained twin")
+    return not_applicable(
+        claim, SOURCE, "the weights are not known to be random: ask of network.untrained(seed)"
+    )
 
 
 def logits_are_small(case: ModelCase) -> Verdict | None:

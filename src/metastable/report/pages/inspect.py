@@ -179,15 +179,19 @@ def print_inspection(result: Result) -> None:
     Console().print(table)
     say(f"first token: {facts['first token']}")
     say(f"clock: {facts['fitted clock']}")
-    if result.folder is not None:
-        say(f"report: {result.folder / 'report.html'}")
+    _say_page(result)
+
+
+def _say_page(result: Result) -> None:
+    from metastable.report.text import say
+
+    where = "no page was written: add --out DIR"
+    say(where if result.folder is None else f"report: {result.folder / 'report.html'}")
 
 
 def _print_many(result: Result) -> None:
     from rich.console import Console
     from rich.table import Table
-
-    from metastable.report.text import say
 
     rows = result.facts["table"]
     table = Table(box=None, pad_edge=False)
@@ -196,8 +200,7 @@ def _print_many(result: Result) -> None:
     for row in rows:
         table.add_row(*(v if isinstance(v, str) else _short(v) for v in row.values()))
     Console().print(table)
-    if result.folder is not None:
-        say(f"report: {result.folder / 'report.html'}")
+    _say_page(result)
 
 
 def _facts(result: Inspection) -> dict[str, Any]:
@@ -211,9 +214,11 @@ def _facts(result: Inspection) -> dict[str, Any]:
     facts |= choices(result.run)
     drops = ", ".join(f"{count} at β = {beta}" for beta, count in table.energy_violations.items())
     facts["energy fell"] = f"{drops}, of {len(table.times) - 1} layers"
-    facts["clusters"] = f"{table.clusters[0]} → {table.clusters[-1]} (cosine > 0.99)"
+    facts["clusters"] = (
+        f"{table.clusters[0]} → {table.clusters[-1]} (cosine > 0.99, single tokens counted)"
+    )
     if result.control_table is not None:
-        facts["untrained"] = f"{result.control_table.clusters[-1]} clusters at the end"
+        facts["untrained"] = f"{result.control_table.clusters[-1]} at the end, counted alike"
     return facts
 
 
