@@ -1,7 +1,8 @@
-"""The explorer: its page against a bare three.js page of as many points, and the server's stream.
+"""The explorer: its pages against a bare three.js page of as many points, and the server's stream.
 
 Both pages are drawn by one headless browser in turns, so that the machine's other work slows both.
-Run alone: `python benchmarks/explorer.py [--quick]`; needs Chromium.
+Run alone: `python benchmarks/explorer.py [--quick | --alone]`, the latter without the server; needs
+Chromium.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from tests.explorer.serving import Served, watch  # noqa: E402
 
 from metastable.explorer.presets import presets  # noqa: E402
 from metastable.explorer.standalone import STATIC  # noqa: E402
+from metastable.explorer.tables import write_page  # noqa: E402
 
 TOKENS = 10_000
+ALONE = 1000  # tokens of the page that computes by itself
 BARE = """<!DOCTYPE html><canvas id="c" style="width:100%;height:520px"></canvas>
 <script type="importmap">{"imports": {"three": "./three.module.min.js",
 "three-core": "./three.core.min.js"}}</script>
@@ -64,10 +67,10 @@ def measure(quick: bool = False) -> dict[str, Any]:
     """Frames a second of both pages in turns, and of the stream once compiled."""
     seconds, rounds = (2.0, 3) if quick else (3.0, 7)
     spec = next(preset["spec"] for preset in presets() if preset["name"] == "many")
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         served, chrome = Served(folder), Chrome(folder / "chrome")
-        bare = _serve_bare(folder / "bare")
+        bare = _serve_bare(folder / "bare", TOKENS)
         try:
             stream = _stream(served, spec)
             page = chrome.open(served.url + "#" + json.dumps({"spec": spec}))
@@ -87,6 +90,7 @@ def measure(quick: bool = False) -> dict[str, Any]:
             chrome.close()
             served.stop()
             bare.shutdown()
+    alone = measure_alone(seconds, rounds)
     middle = {which: median(found) for which, found in rates.items()}
     # Neighbours in time saw the same machine.
     ratio = median(a / b for a, b in zip(rates["ours"], rates["bare"], strict=True))
@@ -95,13 +99,56 @@ def measure(quick: bool = False) -> dict[str, Any]:
         "rates": rates,
         "ratio": ratio,
         "stream": stream,
+        "alone": alone,
         "summary": [
             f"{TOKENS} tokens: {middle['ours']:.1f} pictures/s, bare three.js "
             f"{middle['bare']:.1f}/s: {ratio:.2f}×",
             f"server: {stream['rate']:.1f} frames/s of {TOKENS} tokens, "
             f"{stream['cpu']:.1f} ms of processor each",
+            *alone["summary"],
         ],
     }
+
+
+def measure_alone(seconds: float, rounds: int) -> dict[str, Any]:
+    """Pictures a second of the page without a server: while its worker computes, and afterwards.
+
+    Each round measures the bare page, then a fresh run, then the same run once it is computed.
+    """
+    spec = next(preset["spec"] for preset in presets() if preset["name"] == "sphere")
+    spec["measure"]["tokens"] = ALONE
+    rates: dict[str, list[float]] = {"bare": [], "computing": [], "computed": []}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        file, chrome = write_page(folder / "page.html"), Chrome(folder / "chrome")
+        bare = _serve_bare(folder / "bare", ALONE)
+        try:
+            plain = chrome.open(f"http://127.0.0.1:{bare.server_address[1]}/bare.html")
+            plain.wait("window.drawn > 5")
+            page = chrome.open()
+            for _ in range(rounds):
+                rates["bare"].append(_rate(plain, "drawn", seconds))
+                page.go("about:blank")
+                page.go(file.as_uri() + "#" + json.dumps({"spec": spec}))
+                page.wait("window.metastable && metastable.frames > 0 && metastable.prediction")
+                page.settle()
+                page.click("#play")
+                page.wait("metastable.frames > 5")
+                rates["computing"].append(_rate(page, "metastable.drawn", seconds))
+                page.wait("!metastable.running", 300)
+                page.fill("#scrub", 0)
+                page.click("#play")
+                rates["computed"].append(_rate(page, "metastable.drawn", seconds))
+        finally:
+            chrome.close()
+            bare.shutdown()
+    ratio = lambda which: median(a / b for a, b in zip(rates[which], rates["bare"], strict=True))
+    lines = [
+        f"alone, {ALONE} tokens, {which}: {median(rates[which]):.1f} pictures/s, bare three.js "
+        f"{median(rates['bare']):.1f}/s: {ratio(which):.2f}×"
+        for which in ("computing", "computed")
+    ]
+    return {"tokens": ALONE, "rates": rates, "summary": lines}
 
 
 def _stream(served: Served, spec: dict[str, Any]) -> dict[str, float]:
@@ -139,11 +186,11 @@ def _rate(page: Page, counter: str, seconds: float) -> float:
     return (page.get(counter) - count) / (time.perf_counter() - began)
 
 
-def _serve_bare(folder: Path) -> http.server.ThreadingHTTPServer:
+def _serve_bare(folder: Path, count: int) -> http.server.ThreadingHTTPServer:
     folder.mkdir()
     for file in ("three.module.min.js", "three.core.min.js"):
         shutil.copy(STATIC / file, folder)
-    (folder / "bare.html").write_text(BARE.replace("COUNT", str(TOKENS)))
+    (folder / "bare.html").write_text(BARE.replace("COUNT", str(count)))
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
@@ -157,6 +204,7 @@ def _serve_bare(folder: Path) -> http.server.ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
-    found = measure("--quick" in sys.argv)
+    quick = "--quick" in sys.argv
+    found = measure_alone(3.0, 7) if "--alone" in sys.argv else measure(quick)
     print(json.dumps(found, indent=1))
     print("\n".join(found["summary"]), file=sys.stderr)

@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = "circle sphere dense crossover ensemble memory gpu gaussian density explorer".split()
+NAMES = "circle sphere dense crossover ensemble memory gpu gaussian density explorer small".split()
+NAMES += "dimensions low_rank first_answer".split()
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from metastable.geometry.harmonics import (
     harmonic_coefficients,
     sphere_derivatives,
 )
-from metastable.geometry.maxima import find_maxima
+from metastable.geometry.maxima import find_maxima, sphere_basins
 
 GOLDEN = (1 + math.sqrt(5)) / 2
 ICOSAHEDRON = np.array(
@@ -160,3 +160,18 @@ def test_constants_have_none_and_batches_keep_their_shape():
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="dim must be 2 or 3, got 4"):
         find_maxima([1.0], 4)
+
+
+def test_basins_of_an_icosahedron_are_its_voronoi_cells():
+    """By symmetry; a place nearer to a border than a cell of the grid may be given away."""
+    turned = Rotation.from_euler("xyz", [0.3, 0.5, 0.7]).apply(ICOSAHEDRON)
+    series = potential(turned, np.full(12, 1 / 12), 9.0)
+    x = np.random.default_rng(0).standard_normal((20_000, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    near = np.sort(x @ turned.T, axis=1)
+    cell = np.pi / (4 * (math.isqrt(len(series)) - 1))
+    clear = np.arccos(near[:, -2]) - np.arccos(near[:, -1]) > 4 * cell
+    assert np.mean(clear) > 0.6
+    basins = sphere_basins(series, turned, x)
+    assert np.mean(basins[clear] != np.argmax(x @ turned.T, axis=1)[clear]) == 0
+    assert np.mean(basins != np.argmax(x @ turned.T, axis=1)) < 0.05

@@ -19,13 +19,14 @@ def traces(monkeypatch):
     The compiled solve is a fresh one, so that no shape of an earlier test is known to it.
     """
     seen = []
-    fresh = eqx.filter_jit(lambda job, carry, t0, ts: job.segment(carry, t0, ts))
+    compiled = segments._compiled.__wrapped__
+    fresh = eqx.filter_jit(lambda *arguments: compiled(*arguments))
     monkeypatch.setattr(segments, "_compiled", fresh)
     for job in (Deterministic, Diffusive):
 
-        def counting(self, *args, real=job.segment):
+        def counting(self, *args, real=job.segment, **how):
             seen.append(type(self).__name__)
-            return real(self, *args)
+            return real(self, *args, **how)
 
         monkeypatch.setattr(job, "segment", counting)
     return seen

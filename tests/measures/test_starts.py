@@ -39,10 +39,14 @@ def test_seeds_decide_the_draw():
 
 @pytest.mark.parametrize(("tokens", "dim"), [(1, 2), (5, 7), (17, 3), (311, 3), (1025, 2)])
 def test_uniform_tokens_are_those_of_a_draw_of_their_own_size(tokens, dim):
-    """Drawing more and keeping the first compiles less often; the bits must not change."""
+    """Drawing more and keeping the first compiles less often; the draw must not change.
+
+    Some processors add up a norm in another order for another number of rows: to two units in the
+    last place.
+    """
     exact = jax.random.normal(jax.random.key(6), (tokens, dim), dtype=float)
     x = np.asarray(ms.uniform(tokens, dim, seed=6).points)
-    np.testing.assert_array_equal(x, np.asarray(retract(retract(exact))))
+    np.testing.assert_array_max_ulp(x, np.asarray(retract(retract(exact))), maxulp=2)
 
 
 @pytest.mark.parametrize("seed", [None, 0, 5])

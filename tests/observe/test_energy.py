@@ -1,3 +1,5 @@
+import importlib
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from metastable.core.numerics import jax, jnp
 from metastable.measures import Points, gaussian_points, polygon, simplex, uniform
 from metastable.observe import energy, log_potential, order_parameter
 from metastable.observe.pairs import BLOCK, padded
+
+energy_module = importlib.import_module("metastable.observe.energy")  # the function hides it
 
 
 def brute(points, weights, beta, matrix=None):
@@ -94,6 +98,34 @@ def test_blocks_of_rows_agree_with_one_product():
     gradient = jax.grad(lambda p: energy(measure.at(p), 7.0, scaled=True))(measure.points)
     some = np.exp(7 * (x[:3] @ x.T - 1)) @ x * 14 / 2100**2
     np.testing.assert_allclose(gradient[:3], some, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("dim", "beta"), [(2, 9.0), (3, 9.0), (4, 2.0), (5, 1.0), (9, 4.0)])
+def test_the_energy_of_many_tokens_by_the_chosen_sum(dim, beta, monkeypatch):
+    """Against all pairs in NumPy; masses unequal and one of them zero."""
+    weights = np.random.default_rng(dim).uniform(0.1, 1.0, 5001)
+    weights[17] = 0.0
+    measure = Points(uniform(5001, dim, seed=1).points, weights)
+    x, w = np.asarray(measure.points), np.asarray(measure.weights)
+    chosen, choose = [], energy_module.choose_sum
+    monkeypatch.setattr(
+        energy_module, "choose_sum", lambda *a: chosen.append(choose(*a)) or chosen[-1]
+    )
+    expected = w @ np.exp(beta * (x @ x.T - 1)) @ w
+    assert float(energy(measure, beta, scaled=True)) == pytest.approx(expected, rel=1e-10)
+    full = expected * np.exp(beta) / (2 * beta)
+    assert float(energy(measure, beta)) == pytest.approx(full, rel=1e-10)
+    if dim in (2, 3, 9):  # between, what is cheapest depends on the machine
+        assert (chosen[0].name == "dense") == (dim == 9)
+
+
+def test_many_tokens_that_hardly_see_each_other_fall_back_to_all_pairs():
+    # The light token sees 1e−20 of the mass, less than a fast sum can tell.
+    points = np.array([[1.0, 0.0]] * 2999 + [[-1.0, 0.0]])
+    measure = Points(points, np.array([1.0] * 2999 + [3e-17]))
+    light = 1e-20
+    expected = 1 - 2 * light + 2 * light * np.exp(-60.0)
+    assert float(energy(measure, 30.0, scaled=True)) == pytest.approx(expected, rel=1e-13)
 
 
 @settings(max_examples=15, deadline=None)

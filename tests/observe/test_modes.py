@@ -5,6 +5,7 @@ from scipy.special import eval_gegenbauer, eval_legendre, sph_harm_y
 from metastable.geometry.harmonics import multiplicity
 from metastable.measures import Points, gaussian_points, polygon, simplex, uniform
 from metastable.observe import amplitudes, modes, power
+from metastable.observe.modes import SphereWaves
 
 
 def weighted(count, dim, seed):
@@ -33,6 +34,23 @@ def test_sphere_power_against_scipy_harmonics():
     np.testing.assert_allclose(power(measure, 6), expected, rtol=1e-11)
     assert modes(measure, 6).shape == (49,)
     np.testing.assert_allclose(np.sum(modes(measure, 6)[4:9] ** 2), expected[2], rtol=1e-11)
+
+
+@pytest.mark.parametrize("degree", [1, 6, 33])
+def test_waves_of_the_sphere_are_its_harmonics(degree):
+    """Sums against SciPy's harmonics, at the poles as well."""
+    measure = weighted(40, 3, 5)
+    x, w = np.array(measure.points), np.asarray(measure.weights)
+    x[:2] = [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]
+    polar, azimuth = np.arccos(x[:, 2]), np.arctan2(x[:, 1], x[:, 0])
+    columns = []
+    for ell in range(degree + 1):
+        for m in range(-ell, ell + 1):
+            # Condon and Shortley's sign taken off, the norm that of the uniform probability.
+            y = (-1) ** abs(m) * np.sqrt(4 * np.pi) * sph_harm_y(ell, abs(m), polar, azimuth)
+            columns.append(y.real if m == 0 else np.sqrt(2) * (y.real if m > 0 else y.imag))
+    expected = np.stack(columns, axis=1)
+    np.testing.assert_allclose(SphereWaves(x, degree).moments(w), w @ expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 7])

@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from metastable.core.compiled import keep_compiled_code
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_default_matmul_precision", "highest")
+keep_compiled_code()
 
 __all__ = ["is_traced", "jax", "jnp"]
 

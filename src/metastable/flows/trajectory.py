@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -13,12 +13,15 @@ import numpy as np
 
 from metastable.core.numerics import is_traced
 from metastable.core.outcome import Outcome
+from metastable.core.show import Shown, observables
+from metastable.core.tables import Tabular
 from metastable.fields import Field
 from metastable.flows.mergers import Mergers
 from metastable.flows.states import directions, read_states
 from metastable.measures import Density, Gaussian, Measure, Points
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 M = TypeVar("M", bound=Measure)
@@ -29,7 +32,7 @@ _MEASURES = {kind.__name__: kind for kind in (Points, Density, Gaussian)}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Trajectory(Generic[M]):
+class Trajectory(Shown, Tabular, Generic[M]):
     """A measure moved through time.
 
     - `times` (T,), in the time of `clock` ("SA", "USA", …): clocks of different fields differ.
@@ -87,6 +90,25 @@ class Trajectory(Generic[M]):
                 "field": repr(self.field),
             },
         )
+
+    def observables(self, **own: Callable[[Any], float]) -> xarray.Dataset:
+        """Energy, clusters, similarity, order, … of every frame, along `time`.
+
+        Tokens: their number, clusters by linkage, order ‖Σwx‖, mean cosine of pairs, effective
+        rank. A density: maxima of the potential, entropy, degree. A Gaussian: length of the mean,
+        extreme variances. The energy where the field has one. `own` are functions of a measure.
+
+        >>> import metastable as ms
+        >>> run = ms.flow(ms.uniform(tokens=30, dim=2), ms.SelfAttention(4.0), 9.0, frames=4)
+        >>> table = run.observables(top=lambda measure: float(measure.points[:, 1].max()))
+        >>> sorted(table)
+        ['clusters', 'effective_rank', 'energy', 'order', 'similarity', 'tokens', 'top']
+        """
+        return observables(self, own)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """`observables()` for pandas, one row a frame."""
+        return self.observables().to_dataframe().reset_index()
 
     def save(self, path: str | Path) -> Path:
         """Write a Zarr store; refuses to write over anything that exists."""

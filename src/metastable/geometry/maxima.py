@@ -25,6 +25,7 @@ from metastable.geometry.harmonics import (
 _FLOOR = 1e-9
 _BLOCK_NODES = 2**18
 _BLOCK_POINTS = 2**12
+_CELLS = 4  # of a step along the gradient
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,20 @@ def find_maxima(coefficients: Any, dim: int) -> Maxima:
     return Maxima(owner[kept], points[kept], values[kept], shares[kept], counts)
 
 
+def sphere_basins(coefficients: np.ndarray, centres: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Which of the maxima `centres` of one function on S² steepest ascent from each point leads to.
+
+    By the grid of `find_maxima`, from the node nearest to the point: good to a cell.
+    """
+    grid = _Sphere(math.isqrt(len(coefficients)) - 1)
+    values = grid.values(coefficients[None])
+    # Steps of one cell have eight directions; longer ones follow the gradient.
+    leap, step = grid.along_gradient(values[0]), grid.uphill(values)[0]
+    summits = _tops(np.where(values[0][leap] > values[0], leap, step)[None])[0]
+    ends, which = np.unique(summits[grid.nearest(points)], return_inverse=True)
+    return np.argmax(grid.points[ends] @ centres.T, axis=1)[which]
+
+
 class _Circle:
     """A uniform grid on the circle."""
 
@@ -113,8 +128,30 @@ class _Sphere:
         edges = np.cos(self.spacing * np.r_[0, row[:-1] + 0.5, self.size])
         self.areas = np.repeat(-np.diff(edges) / (2 * self.columns), self.columns)
 
+    def nearest(self, points: np.ndarray) -> np.ndarray:
+        """The node of each point's cell."""
+        x, y, z = points.T
+        row = np.rint(np.arctan2(np.hypot(x, y), z) / self.spacing).astype(int)
+        column = np.rint(np.arctan2(y, x) / self.spacing).astype(int) % self.columns
+        return row * self.columns + column
+
     def values(self, rows: np.ndarray) -> np.ndarray:
         return values_on_sphere(rows, self.size).reshape(len(rows), -1)
+
+    def along_gradient(self, values: np.ndarray) -> np.ndarray:
+        """The node some cells up along the gradient; that of a pole is its own."""
+        table, x = values.reshape(self.size + 1, self.columns), self.points
+        sine = np.maximum(np.hypot(x[:, 0], x[:, 1]), 1e-300)
+        south = np.gradient(table, axis=0).ravel()
+        east = (np.roll(table, -1, 1) - np.roll(table, 1, 1)).ravel() / (2 * sine)
+        forward = (
+            np.column_stack([x[:, 0] * x[:, 2], x[:, 1] * x[:, 2], -(sine**2)]) / sine[:, None]
+        )
+        aside = np.column_stack([-x[:, 1], x[:, 0], np.zeros(len(x))]) / sine[:, None]
+        slope = south[:, None] * forward + east[:, None] * aside
+        slope /= np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300)
+        nodes = self.nearest(x + _CELLS * self.spacing * slope)
+        return np.where(sine > self.spacing / 2, nodes, np.arange(len(x)))
 
     def uphill(self, values: np.ndarray) -> np.ndarray:
         values = values.reshape(len(values), self.size + 1, self.columns)
@@ -146,15 +183,20 @@ def _summits(rows: np.ndarray, grid: _Circle | _Sphere) -> tuple[np.ndarray, ...
         values = grid.values(rows[start : start + block])
         low = values.min(1)
         floor = low + _FLOOR * (values.max(1) - low)
-        uphill = grid.uphill(values)
-        while not np.array_equal(further := np.take_along_axis(uphill, uphill, 1), uphill):
-            uphill = further
+        uphill = _tops(grid.uphill(values))
         uphill += nodes * np.arange(len(values))[:, None]
         area = np.bincount(uphill.ravel(), np.tile(grid.areas, len(values)))
         summit = np.flatnonzero(area)
         summit = summit[values.ravel()[summit] > floor[summit // nodes]]
         parts.append((start + summit // nodes, grid.points[summit % nodes], area[summit]))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def _tops(uphill: np.ndarray) -> np.ndarray:
+    """Where the way from node to node ends."""
+    while not np.array_equal(further := np.take_along_axis(uphill, uphill, 1), uphill):
+        uphill = further
+    return uphill
 
 
 def _ascend(

@@ -9,10 +9,12 @@ from typing import Any, Self
 import equinox as eqx
 import numpy as np
 
+from metastable.core.show import Shown
+
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
-class Measure(eqx.Module):
+class Measure(eqx.Module, Shown):
     """A probability measure that a field can move: `Points`, a `Density` or a `Gaussian`.
 
     A new description defines its dimension and how the frames of a run are written to a dataset

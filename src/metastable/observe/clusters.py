@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from metastable.core import checks
 from metastable.measures import Density, Gaussian, Points
@@ -49,8 +45,8 @@ def clusters(
 
     Default threshold: min(0.6/√β, 0.2), a little over half the kernel's width β^{−1/2}, and 0.2
     without β (or β ≤ 9). Tokens of R^d are compared by Euclidean distance at the same threshold.
-    Exact; near n log n for d ≤ 3, O(n²d) beyond. A centre is the mean direction of the members (the
-    heaviest member if they balance out).
+    Exact; n log n on the circle, near that for d ≤ 3, O(n²d) beyond. A centre is the mean
+    direction of the members (the heaviest member if they balance out).
 
     At the exit from the uniform measure the gaps between tokens mean nothing: a chain joins them
     all. Use `kernel_modes` there.
@@ -76,7 +72,8 @@ def clusters(
     # The chord belonging to an angle; past π every pair is within reach.
     reach = 2 * np.sin(min(angle, np.pi) / 2) if measure.on_sphere else angle
     labels = np.full(measure.count, -1)
-    labels[index] = components(points, reach)
+    on_circle = measure.on_sphere and measure.dim == 2
+    labels[index] = (_on_circle if on_circle else components)(points, reach)
     return from_labels(measure, labels)
 
 
@@ -157,12 +154,31 @@ def components(points: np.ndarray, distance: float) -> np.ndarray:
     makes one.
     """
     labels = _by_boxes(points, distance) if points.shape[1] <= 3 else _by_rows(points, distance)
+    return _in_order(labels)
+
+
+def _in_order(labels: np.ndarray) -> np.ndarray:
+    """Labels 0, 1, … in order of the first point that has each."""
     _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[labels]
 
 
+def _on_circle(points: np.ndarray, distance: float) -> np.ndarray:
+    """As `components`, for points of the unit circle: a chain breaks where neighbours are apart."""
+    order = np.argsort(np.arctan2(points[:, 1], points[:, 0]), kind="stable")
+    around = points[order]
+    apart = np.linalg.norm(around - np.roll(around, 1, axis=0), axis=1) > distance
+    arcs = np.cumsum(apart)
+    arcs[arcs == arcs[-1]] = arcs[0] if not apart[0] else arcs[-1]
+    labels = np.empty(len(points), int)
+    labels[order] = arcs
+    return _in_order(labels)
+
+
 def _by_boxes(points: np.ndarray, distance: float) -> np.ndarray:
     """Boxes of diagonal `distance` are joined inside; only nearby pairs of boxes are compared."""
+    from scipy.spatial import KDTree
+
     side = distance / np.sqrt(points.shape[1])
     boxes, box = np.unique(np.floor(points / side), axis=0, return_inverse=True)
     box = box.reshape(-1)
@@ -186,6 +202,9 @@ def _by_boxes(points: np.ndarray, distance: float) -> np.ndarray:
 
 
 def _touch(x: np.ndarray, y: np.ndarray, distance: float) -> bool:
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import cdist
+
     if len(x) * len(y) <= 2**14:
         return bool(cdist(x, y).min() <= distance)
     nearest, _ = KDTree(x).query(y, distance_upper_bound=np.nextafter(distance, np.inf))
@@ -194,6 +213,10 @@ def _touch(x: np.ndarray, y: np.ndarray, distance: float) -> bool:
 
 def _by_rows(points: np.ndarray, distance: float) -> np.ndarray:
     """A block of rows at a time: close pairs whose labels still differ join their labels."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial.distance import cdist
+
     squares = np.sum(points**2, axis=1)
     # ‖x‖² + ‖y‖² − 2⟨x,y⟩ is fast but blind below the square root of the rounding error.
     fine = distance**2 < 1e-10 * squares.max()

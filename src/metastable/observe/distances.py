@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from metastable.core import checks
@@ -271,6 +270,8 @@ def _costs(x: np.ndarray, y: np.ndarray, on_sphere: bool, order: float) -> np.nd
 def _assigned(cost: np.ndarray, v: np.ndarray, w: np.ndarray) -> float:
     """The least Σ π_ij c_ij over plans π with rows v and columns w."""
     if len(v) == len(w) and np.ptp(v) <= 1e-12 / len(v) and np.ptp(w) <= 1e-12 / len(w):
+        from scipy.optimize import linear_sum_assignment
+
         return float(cost[linear_sum_assignment(cost)].mean())
     if min(cost.shape) == 1:
         return float(v @ cost @ w)

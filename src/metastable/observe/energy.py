@@ -8,12 +8,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from metastable.core import checks
-from metastable.core.numerics import jax, jnp
-from metastable.fields import Field
+from metastable.core.numerics import is_traced, jax, jnp
+from metastable.fields import Field, SelfAttention
+from metastable.fields.sums import Kernel, Sum, choose_sum
 from metastable.measures import Density, Gaussian, Points
 from metastable.observe.density import density_energy
 from metastable.observe.pairs import over_rows, padded
 from metastable.observe.similarity import mean_of
+
+_MANY = 2000  # tokens, from which a sum is worth its compilation
 
 
 def energy(
@@ -28,7 +31,10 @@ def energy(
     lies in (0, 1] for β ≥ 0 on the sphere with M = I and climbs by 2 w_i w_j at each merger of
     distant clusters (arXiv:2410.06833). At β = 0 the value is the Kuramoto energy ½⟨M m, m⟩,
     m = Σ w_j x_j: the limit of E_β − 1/(2β). Differentiable in tokens, weights, β and M; memory
-    O(n) at any n, time O(n²d). Of a `Density` and a `Gaussian` the exact double integral, M = I.
+    O(n) at any n, time O(n²d). From two thousand tokens on the sphere on, with M = I, the sum is
+    the one `choose_sum` takes at 1e−11, near-linear for d = 2, …, 8: the energy of tokens spread
+    evenly is the least, so its relative error is at most 1e−10. Of a `Density` and a `Gaussian`
+    the exact double integral, M = I.
 
     A field in place of `beta` gives the energy that this field climbs (`observe.gradient`), and is
     refused where none is known.
@@ -44,6 +50,9 @@ def energy(
     if matrix is not None:
         checks.square("matrix", matrix, measure.dim)
     if isinstance(measure, Points):
+        fast = None if matrix is not None else _by_sum(measure, beta, bool(scaled))
+        if fast is not None:
+            return fast
         points, weights = padded(measure.points, measure.weights)
         return _energy(points, weights, matrix, beta, scaled=bool(scaled))
     if matrix is not None:
@@ -53,6 +62,34 @@ def energy(
         raise ValueError(f"matrix must be left out for {sort}.")
     exact: Any = density_energy if isinstance(measure, Density) else _gaussian_energy
     return jnp.asarray(exact(measure, float(beta), scaled))
+
+
+def _by_sum(measure: Points, beta: Any, scaled: bool) -> Float[Array, ""] | None:
+    """The energy of many tokens on the sphere by the sum chosen for them, or None.
+
+    Not for a traced call, which needs derivatives, nor in single precision.
+    """
+    plain = measure.on_sphere and not is_traced(measure.points, measure.weights, beta)
+    if not plain or measure.count < _MANY or measure.points.dtype != jnp.float64 or not beta > 0:
+        return None
+    chosen = choose_sum(measure, SelfAttention(beta), 1e-11)
+    points, weights = padded(measure.points, measure.weights)
+    # A token of no mass must still lie on the sphere.
+    points[measure.count :] = points[0]
+    share = _mean_share(chosen, points, weights, jnp.asarray(beta, jnp.float64))
+    # A token that sees less than the sum can tell gives NaN, and then all pairs decide.
+    if not bool(jnp.isfinite(share)):
+        return None
+    return share if scaled else jnp.exp(jnp.log(share) + beta) / (2 * beta)
+
+
+@jax.jit
+def _mean_share(sum: Sum, points: Any, weights: Any, beta: Any) -> Array:
+    """Σ_i Σ_j w_i w_j e^{β(⟨x_i,x_j⟩−1)}."""
+    points, weights = jnp.asarray(points), jnp.asarray(weights)
+    kernel = Kernel(beta, points, points, jnp.log(weights), zonal=True, own=True)
+    log_mass, _ = sum.attend(kernel, points[:, :1])
+    return jnp.sum(jnp.where(weights > 0, weights * jnp.exp(log_mass - beta), 0.0))
 
 
 def _of_field(measure: Any, field: Field) -> Float[Array, ""]:

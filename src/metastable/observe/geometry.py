@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
 from metastable.core import checks
@@ -109,6 +108,8 @@ def _frame(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _inside(corners: np.ndarray, point: np.ndarray, slack: float) -> bool:
     """Whether some convex combination of corners meets the point, each coordinate to `slack`."""
+    from scipy.optimize import linprog
+
     count, dim = corners.shape
     # The solver is good to 1e−7 on numbers of order one, and the hull may have collapsed.
     size = np.abs(corners).max()
@@ -228,6 +229,8 @@ def hemisphere(measure: Points) -> Hemisphere:
     >>> bool(hemisphere(orthogonal(3, 3))), bool(hemisphere(polygon(3)))
     (True, False)
     """
+    from scipy.optimize import nnls
+
     checks.defined_for("hemisphere", measure, Points)
     points, _, _ = carrying(measure)
     count, dim = points.shape

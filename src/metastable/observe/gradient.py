@@ -23,6 +23,7 @@ from metastable.fields import (
     Superposition,
 )
 from metastable.measures import Points
+from metastable.observe.circle import STEADY, circle_potential, worth_harmonics
 from metastable.observe.energy import log_potential
 
 Values = Callable[[Points], np.ndarray]
@@ -124,6 +125,8 @@ def _of_attention(head: SelfAttention, dim: int) -> Climb | None:
         return math.copysign(float(np.sum(weights * np.exp(rows - size))), b)
 
     def metric(frame: Points) -> np.ndarray:
+        if head.normalized and form is None and abs(b) <= STEADY and worth_harmonics(frame, b):
+            return 2 * abs(b) * circle_potential(frame, b) / v
         rows = np.asarray(log_potential(frame, b, matrix=form)) if head.normalized else 0.0
         return np.broadcast_to(2 * abs(b) * np.exp(rows - size) / v, (frame.count,))
 

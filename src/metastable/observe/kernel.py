@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -12,16 +10,12 @@ from scipy.spatial.distance import cdist
 from scipy.special import ive, logsumexp
 
 from metastable.core import checks
-from metastable.geometry.harmonics import (
-    convolve,
-    sphere_derivatives,
-    spherical_harmonics,
-    values_on_circle,
-)
-from metastable.geometry.maxima import find_maxima
+from metastable.fields.sums.zonal import MAX_DEGREE
+from metastable.geometry.harmonics import convolve, sphere_derivatives, values_on_circle
+from metastable.geometry.maxima import find_maxima, sphere_basins
 from metastable.measures import Points
 from metastable.observe.clusters import Clusters, components, from_labels
-from metastable.observe.modes import angles, harmonics_of
+from metastable.observe.modes import SphereWaves, angles, harmonics_of
 from metastable.observe.pairs import BLOCK, carrying
 
 # Few tokens climb faster than a series is summed, and their exponentially small interactions lie
@@ -92,7 +86,13 @@ def _by_series(
     dim = points.shape[1]
     order = np.arange(degree + 1) + dim / 2 - 1
     kernel = ive(order, beta) / ive(order[0], beta)
-    potential = convolve(harmonics_of(points, weights, degree), kernel, dim)
+    fast = dim == 3 and degree <= MAX_DEGREE[3]
+    moments = (
+        SphereWaves(points, degree).moments(weights)
+        if fast
+        else harmonics_of(points, weights, degree)
+    )
+    potential = convolve(moments, kernel, dim)
     if np.abs(potential[1:]).sum() <= 1e-12:  # constant to rounding: no maximum, one cluster
         return points[:1], np.zeros(len(points), int)
     # On a level ridge Newton's method divides by a vanishing curvature.
@@ -102,7 +102,7 @@ def _by_series(
         return _mean_shift(points, weights, beta, True)
     if dim == 2:
         return centres, _arcs(potential, centres, points)
-    return centres, _slopes(potential, centres, points, beta**-0.5)
+    return centres, sphere_basins(potential, centres, points)
 
 
 def _level(potential: np.ndarray, centres: np.ndarray) -> bool:
@@ -128,25 +128,6 @@ def _arcs(potential: np.ndarray, centres: np.ndarray, points: np.ndarray) -> np.
     # The arc that begins at border i holds the maximum found there.
     owner = order[np.searchsorted(peaks[order], borders) % len(order)]
     return owner[np.searchsorted(borders, angles(points) % (2 * np.pi)) - 1]
-
-
-def _slopes(
-    potential: np.ndarray, centres: np.ndarray, points: np.ndarray, width: float
-) -> np.ndarray:
-    """On S²: the steepest way up from token to near token, and the maximum nearest to its end."""
-    degree = math.isqrt(len(potential)) - 1
-    step = max(1, BLOCK // len(potential))
-    blocks = [points[i : i + step] for i in range(0, len(points), step)]
-    heights = np.concatenate([spherical_harmonics(x, degree) @ potential for x in blocks])
-    gaps, near = map(np.asarray, KDTree(points).query(points, k=17))
-    # Neighbours past the bandwidth may belong to another basin.
-    rise = np.where(gaps <= width, heights[near] - heights[:, None], 0.0)
-    slopes = np.where(rise > 0, rise / np.maximum(gaps, 1e-300), 0.0)
-    uphill = near[np.arange(len(points)), slopes.argmax(axis=1)]
-    uphill = np.where(slopes.max(axis=1) > 0, uphill, np.arange(len(points)))
-    while (uphill[uphill] != uphill).any():
-        uphill = uphill[uphill]
-    return np.asarray(KDTree(centres).query(points[uphill])[1])
 
 
 def _mean_shift(

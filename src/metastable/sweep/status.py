@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray
 
 from metastable.core.result import DATA
+from metastable.core.tables import write_csv
+from metastable.core.verdict import Comparison
 from metastable.sweep.layout import COORDINATE, chunk_name
 from metastable.sweep.observables import ERROR
 from metastable.sweep.store import FAILURES, kept_sweep
 
+if TYPE_CHECKING:
+    import pandas
+
+NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n"}  # of axes, in a sentence
 MOST = 20  # failures told one by one
 
 
@@ -63,6 +69,49 @@ def means(data: xarray.Dataset) -> xarray.Dataset:
         like = every.isel(repetition=0, drop=True)
         kept |= {name: like.copy(data=mean), name + ERROR: like.copy(data=error)}
     return xarray.Dataset(kept, attrs=data.attrs)
+
+
+def table_of_means(data: xarray.Dataset) -> pandas.DataFrame:
+    """`means` for pandas, one row a cell (and time, where observables have one)."""
+    kept = means(data)
+    axes = [dim for dim in data["done"].dims if dim in kept.dims]
+    rest = [dim for dim in kept.dims if dim not in axes]
+    return kept.to_dataframe(dim_order=[*axes, *rest]).reset_index()
+
+
+def write_means(folder: str | Path, path: Path) -> Path:
+    """Write the table of a store as CSV, also while the sweep runs."""
+    return write_csv(table_of_means(open_sweep(folder)), path)
+
+
+def answer(data: xarray.Dataset, verdicts: Comparison | None = None) -> str:
+    """One sentence: the span of the first observable with its places, and what theory says of it.
+
+    Cells that are not done are counted where there are any.
+    """
+    name, done = data.attrs["sweep"]["observables"][0], data["done"].values
+    mean = means(data)
+    values, error = mean[name].values, mean[name + ERROR].values
+    said = [] if done.all() else [f"{int(done.sum())} of {done.size} cells are done"]
+    if np.isfinite(values).any():
+        ends = []
+        for at in (np.nanargmin(values), np.nanargmax(values)):
+            index = np.unravel_index(at, values.shape)
+            axes = zip(mean[name].dims, index, strict=True)
+            where = ", ".join(
+                f"{NAMES.get(str(d), d)} = {_short(mean[d].values[k])}" for d, k in axes
+            )
+            off = f" ± {error[index]:.1g}" if np.isfinite(error[index]) else ""
+            ends.append(f"{values[index]:.2g}{off} ({where})")
+        said.insert(0, f"{name.replace('_', ' ')} from {' to '.join(ends)} over {done.size} cells")
+    if verdicts is not None and verdicts.rows:
+        said.append(verdicts.tally)
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def status(folder: str | Path) -> dict[str, Any]:

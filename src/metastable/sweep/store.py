@@ -191,7 +191,7 @@ def kept_sweep(folder: Path) -> Sweep:
             f"STORE must be a sweep made by `metastable sweep --out`; {folder} has no readable "
             f"{ROOT} or {SPEC}: restore one of them, or choose another folder."
         )
-    return Sweep.model_validate(tree)
+    return Sweep.from_tree(tree)
 
 
 def _refuse_foreign(folder: Path) -> None:

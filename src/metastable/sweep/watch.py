@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.progress import ProgressLines
+from metastable.core.progress import Bar
 from metastable.sweep.store import Store
 
 SHADES = " ·░▒▓█"
@@ -19,13 +19,13 @@ EVERY = 3.0  # seconds between two drawings of the map, which reads the store
 class Watch:
     """A bar on a terminal, once two seconds have passed, with the map of the first observable.
 
-    Elsewhere a line a minute; nothing with `enabled` False.
+    In a notebook a plain bar, elsewhere a line every half minute; nothing with `enabled` False.
     """
 
     def __init__(self, store: Store, missing: int, enabled: bool | None = None):
         self.store, self.missing = store, missing
         self.enabled = sys.stderr.isatty() if enabled is None else enabled
-        self.lines = ProgressLines("sweep") if enabled is None and not self.enabled else None
+        self.lines = Bar("sweep") if enabled is None and not self.enabled else None
         self.started = self.drawn = time.perf_counter()
         self.live: Any = None
         self.progress: Any = None
@@ -36,6 +36,8 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         if self.live is not None:
             self.live.stop()
+        if self.lines is not None:
+            self.lines.__exit__()
 
     def update(self, finished: int) -> None:
         if self.lines is not None:

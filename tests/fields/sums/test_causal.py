@@ -56,5 +56,5 @@ def test_refusals():
             field.velocity(ms.Points(x, w), sum=sum)
     turned = ms.SelfAttention(6.0, query=[[0.0, 1.0], [1.0, 0.0]], causal=True)
     assert np.isnan(turned.velocity(ms.Points(x, w), sum=sum)).all()
-    with pytest.raises(ValueError, match="dim must be 2 or 3"):
-        CausalSum(4, 10)
+    with pytest.raises(ValueError, match="dim must be from 2 to 8"):
+        CausalSum(9, 10)

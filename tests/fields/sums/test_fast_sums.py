@@ -199,8 +199,8 @@ def test_refusals():
         ms.SelfAttention(2.0, causal=True).velocity(plane, sum=CircleSum(20))
     with pytest.raises(ValueError, match="at most 3 axes"):
         field.velocity(wide, sum=GaussianSum(2.0))
-    with pytest.raises(ValueError, match="dim must be 2 or 3"):
-        HarmonicSum(4, 20)
+    with pytest.raises(ValueError, match="dim must be from 2 to 8"):
+        HarmonicSum(9, 20)
     for wrong in (0, 2.5, 10**6):
         with pytest.raises(ValueError, match="degree"):
             SphereSum(wrong)

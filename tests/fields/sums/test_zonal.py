@@ -42,7 +42,7 @@ def test_degree_is_the_least_that_reaches_the_tolerance(dim, beta, tolerance):
         degrees = range(above + 1, above + 60)
         return sum((2 if dim == 2 else 2 * k + 1) * coefficient(dim, k, beta) for k in degrees)
 
-    assert dropped(degree) <= tolerance < dropped(degree - 1)
+    assert dropped(degree) <= tolerance / 2 < dropped(degree - 1)
 
 
 def test_degree_without_attention_or_with_much():

@@ -1,4 +1,4 @@
-"""Causal attention on the circle and S² in O(n): moments of the past, kept while time goes on."""
+"""Causal attention on spheres in O(n): moments of the past, kept while time goes on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxtyping import Array, Float
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import blocks
-from metastable.fields.sums.harmonic import features
+from metastable.fields.sums.harmonic import features, no_moments
 from metastable.fields.sums.kernel import Attended, Kernel
 from metastable.fields.sums.zonal import ZonalSum, degree_for
 
 
 class CausalSum(ZonalSum):
-    """Σ_{j: s_j ≤ s_i} w_j e^{β⟨x_i,x_j⟩} v_j in d = 2 or 3, in O(n (block + K^{d−1})).
+    """Σ_{j: s_j ≤ s_i} w_j e^{β⟨x_i,x_j⟩} v_j in d = 2, …, 8, in O(n (block + K^{d−1})).
 
     Tokens are taken in the order of their times, `block` at a time. The past enters a block through
     the harmonic moments of all tokens before it, as in `HarmonicSum`; pairs inside the block, and
@@ -39,8 +39,9 @@ class CausalSum(ZonalSum):
     @classmethod
     def reaching(cls, beta: Any, dim: int, tolerance: float = 1e-13) -> CausalSum:
         """The smallest sum that serves all inverse temperatures up to `beta`."""
-        # On the sphere a block pays for the passage from moments to series.
-        return cls(dim, degree_for(beta, dim, tolerance), tolerance, 64 if dim == 2 else 128)
+        # Beyond the circle a block pays for the passage from moments to series.
+        block = {2: 64, 3: 128}.get(dim, 512)
+        return cls(dim, degree_for(beta, dim, tolerance), tolerance, block)
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         from metastable.fields.position import Causal  # positions are built from sums
@@ -64,7 +65,7 @@ class CausalSum(ZonalSum):
         return good * log_mass, good * mean
 
     def _convolve(self, kernel: Kernel, charges: Array, c: Array, times: Array, order: Array):
-        gather, smooth, scatter = features(self.dim)
+        gather, smooth, scatter = features(self.dim, self.degree)
         beta = kernel.beta.astype(charges.dtype)
         size = min(self.block, charges.shape[0])
         parts = (
@@ -83,9 +84,8 @@ class CausalSum(ZonalSum):
             seen = jnp.concatenate([s, s_next]) <= s[:, None]
             k = jnp.where(seen, jnp.exp(beta * (x @ y.T) - beta), 0.0)
             total = k @ charge + scatter(x, smooth(past, c))
-            return past + gather(x, q, self.degree), total
+            return jax.tree.map(jnp.add, past, gather(x, q)), total
 
-        shape = jax.eval_shape(lambda x, q: gather(x[0], q[0], self.degree), *parts[:2])
-        _, total = jax.lax.scan(step, jnp.zeros(shape.shape, shape.dtype), (parts, after))
+        _, total = jax.lax.scan(step, no_moments(gather, *parts[:2]), (parts, after))
         total = total.reshape(-1, total.shape[-1])[: charges.shape[0]]
         return jnp.zeros_like(total).at[order].set(total)

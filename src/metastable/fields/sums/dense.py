@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
+from metastable.fields.sums.exponentials import symmetric_sums
 from metastable.fields.sums.kernel import Attended, Kernel, Sum
 
 
@@ -21,10 +22,16 @@ class Dense(Sum):
     twice, and no running maximum is needed: scaled by e^{−β} the largest term is a token's own.
     """
 
-    block: int = eqx.field(static=True, default=1024)
+    block: int | None = eqx.field(static=True, default=None)  # None: what suits the device
 
     def __check_init__(self) -> None:
-        checks.integer("block", self.block, 1)
+        if self.block is not None:
+            checks.integer("block", self.block, 1)
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of a block: what a CPU keeps in its cache, or what fills a GPU."""
+        return self.block or (8192 if jax.default_backend() == "gpu" else 1024)
 
     @property
     def name(self) -> str:
@@ -32,8 +39,8 @@ class Dense(Sum):
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         if kernel.zonal and kernel.own:
-            return _attend_symmetric(kernel, values, self.block)
-        return _attend(kernel, values, self.block)
+            return _attend_symmetric(kernel, values, self.size)
+        return _attend(kernel, values, self.size)
 
     def pairwise(
         self,
@@ -47,7 +54,7 @@ class Dense(Sum):
 
         `profile` maps blocks (a, d), (b, d) to (a, b).
         """
-        size = min(self.block, y.shape[0])
+        size = min(self.size, y.shape[0])
         yb, wb, vb = (blocks(a, size) for a in (y, weights, values))
 
         @jax.checkpoint
@@ -62,47 +69,51 @@ class Dense(Sum):
             start = jnp.zeros(m, dtype), jnp.zeros((m, values.shape[1]), dtype)
             return jax.lax.scan(step, start, (yb, wb, vb))[0]
 
-        return _over_rows(rows, x, size=self.block)
+        return _over_rows(rows, x, size=self.size)
 
 
 def _attend_symmetric(kernel: Kernel, values: Array, block: int) -> tuple[Array, Array]:
-    x, beta = kernel.left, kernel.beta.astype(values.dtype)
-    mass = jnp.exp(kernel.column)[:, None]
-    # One product gives both the partition function and the mean: masses ride as a first column.
-    weighted = jnp.concatenate([mass, mass * values], axis=1)
-    count = x.shape[0]
-
+    beta, mass = kernel.beta.astype(values.dtype), jnp.exp(kernel.column)
     # A token's own term is e^0 up to rounding. Beyond this β the rounding of ⟨x,x⟩ alone would make
     # it overflow or vanish, while tokens it could tell apart no longer attend to each other.
     sharp = jnp.minimum(beta, 0.2 / jnp.finfo(values.dtype).eps)
+    if jax.default_backend() == "gpu" and values.dtype == jnp.float64:
+        total, means = symmetric_sums(sharp, kernel.left, mass, values, block)
+        return beta + jnp.log(total), means / total[:, None]
+    # One product gives both the partition function and the mean: masses ride as a first column.
+    weighted = mass[:, None] * jnp.concatenate([jnp.ones_like(values[:, :1]), values], axis=1)
+    total = _symmetric_products(sharp, kernel.left, weighted, block)
+    return beta + jnp.log(total[:, 0]), total[:, 1:] / total[:, :1]
+
+
+def _symmetric_products(sharp: Array, x: Array, weighted: Array, block: int) -> Array:
+    """Σ_j k_ij u_j with k = e^{β(⟨x_i,x_j⟩−1)}, each pair evaluated once."""
 
     def exponentials(rows: Array, columns: Array) -> Array:
         return jnp.exp(sharp * (rows @ columns) - sharp)
 
-    if count <= block:
-        total = exponentials(x, x.T) @ weighted
-    else:
-        xb, vb = blocks(x, block), blocks(weighted, block)
-        # Transposing once here keeps all three products of a step in the layout the CPU likes;
-        # in float32 a product k.T @ v inside the step is three times slower.
-        xt, vt = xb.transpose(0, 2, 1), vb.transpose(0, 2, 1)
-        first, second = np.triu_indices(xb.shape[0])
+    if x.shape[0] <= block:
+        return exponentials(x, x.T) @ weighted
+    xb, vb = blocks(x, block), blocks(weighted, block)
+    # Transposing once here keeps all three products of a step in the layout the CPU likes; in
+    # float32 a product k.T @ v inside the step is three times slower.
+    xt, vt = xb.transpose(0, 2, 1), vb.transpose(0, 2, 1)
+    first, second = np.triu_indices(xb.shape[0])
 
-        @jax.checkpoint
-        def step(total, pair):
-            by_row, by_column = total
-            i, j = pair
-            k = exponentials(xb[i], xt[j])
-            by_row = by_row.at[i].add(k @ vb[j])
-            # The same block serves the mirrored pair; the diagonal has no mirror.
-            return (by_row, by_column.at[j].add(jnp.where(i == j, 0, vt[i] @ k))), None
+    @jax.checkpoint
+    def step(total, pair):
+        by_row, by_column = total
+        i, j = pair
+        k = exponentials(xb[i], xt[j])
+        by_row = by_row.at[i].add(k @ vb[j])
+        # The same block serves the mirrored pair; the diagonal has no mirror.
+        return (by_row, by_column.at[j].add(jnp.where(i == j, 0, vt[i] @ k))), None
 
-        pairs = jnp.asarray(first), jnp.asarray(second)
-        zeros = jnp.zeros_like(vb), jnp.zeros_like(vt)
-        (by_row, by_column), _ = jax.lax.scan(step, zeros, pairs)
-        total = by_row + by_column.transpose(0, 2, 1)
-        total = total.reshape(-1, total.shape[-1])[:count]
-    return beta + jnp.log(total[:, 0]), total[:, 1:] / total[:, :1]
+    pairs = jnp.asarray(first), jnp.asarray(second)
+    zeros = jnp.zeros_like(vb), jnp.zeros_like(vt)
+    (by_row, by_column), _ = jax.lax.scan(step, zeros, pairs)
+    total = by_row + by_column.transpose(0, 2, 1)
+    return total.reshape(-1, total.shape[-1])[: x.shape[0]]
 
 
 def _attend(kernel: Kernel, values: Array, block: int) -> tuple[Array, Array]:

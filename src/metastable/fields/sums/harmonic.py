@@ -1,9 +1,9 @@
-"""Attention on the circle and S² by harmonic features: matrix products only, on any device."""
+"""Attention on spheres up to S⁷ by harmonic features: matrix products only, on any device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,17 +12,21 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
+from metastable.fields.sums import monomials
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Attended, Kernel
 from metastable.fields.sums.zonal import ZonalSum, degree_for
 
 
 class HarmonicSum(ZonalSum):
-    """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j in d = 2 or 3 by the kernel's harmonics, O(n K^{d−1}).
+    """Σ_j w_j e^{β⟨x_i,y_j⟩} v_j in d = 2, …, 8 by the kernel's harmonics, O(n K^{d−1}).
 
-    The series of `CircleSum` and `SphereSum`, with the waves of the angles tabulated block by block
-    and summed by matrix products. It needs JAX alone, so it also runs on GPUs, and is cheap under
-    `vmap` and `grad`; for many tokens or a large β the non-uniform FFT is faster.
+    For d = 2 and 3 the series of `CircleSum` and `SphereSum`, with the waves of the angles
+    tabulated block by block and summed by matrix products; for many tokens or a large β the
+    non-uniform FFT is faster. From d = 4 on harmonics are kept as monomials (`monomials`),
+    C(K+d−1, d−1) + C(K+d−2, d−1) of them: 2870 for d = 4, β = 9 at a tolerance of 1e−8. There β can
+    be about 30 at most, before signs cost too many digits. The sum needs JAX alone, so it also runs
+    on GPUs, and works under `vmap` and `grad`.
 
     `tolerance` bounds the error of e^{−β}Σ relative to the total mass, as in `CircleSum`.
     """
@@ -31,10 +35,11 @@ class HarmonicSum(ZonalSum):
     dim: int = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True, converter=float, default=1e-13)
-    block: int = eqx.field(static=True, default=2048)
+    block: int | None = eqx.field(static=True, default=None)  # None: what the cache likes
 
     def __check_init__(self) -> None:
-        checks.integer("block", self.block, 1)
+        if self.block is not None:
+            checks.integer("block", self.block, 1)
 
     @classmethod
     def reaching(cls, beta: Any, dim: int, tolerance: float = 1e-13) -> HarmonicSum:
@@ -42,18 +47,17 @@ class HarmonicSum(ZonalSum):
         return cls(dim, degree_for(beta, dim, tolerance), tolerance)
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
-        degree = self.degree
-        gather, smooth, scatter = features(self.dim)
+        gather, smooth, scatter = features(self.dim, self.degree)
+        block = self.block or (2048 if self.dim <= 3 else 256 if self.dim <= 5 else 128)
 
         def convolve(charges: Array, c: Array) -> Array:
             @jax.checkpoint
-            def add(moments: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
-                return moments + gather(*part, degree), None
+            def add(moments: Any, part: tuple[Array, Array]) -> tuple[Any, None]:
+                return jax.tree.map(jnp.add, moments, gather(*part)), None
 
-            size = min(self.block, charges.shape[0])
+            size = min(block, charges.shape[0])
             parts = blocks(kernel.right, size, fill=None), blocks(charges, size)
-            start = jax.eval_shape(lambda x, q: gather(x[0], q[0], degree), *parts)
-            moments = jax.lax.scan(add, jnp.zeros(start.shape, start.dtype), parts)[0]
+            moments = jax.lax.scan(add, no_moments(gather, *parts), parts)[0]
             series = smooth(moments, c)
             back = jax.checkpoint(lambda x: scatter(x, series))
             total = jax.lax.map(back, blocks(kernel.left, size, fill=None))
@@ -62,15 +66,23 @@ class HarmonicSum(ZonalSum):
         return self.attend_by(convolve, kernel, values)
 
 
-def features(dim: int) -> tuple[Callable, Callable, Callable]:
+def features(dim: int, degree: int) -> tuple[Callable, Callable, Callable]:
     """How charges become moments, moments a series, and a series values at places.
 
-    `gather(x, charges, degree)`, `smooth(moments, c)` and `scatter(x, series)`; all are linear in
-    the charges, so that moments of parts add.
+    `gather(x, charges)`, `smooth(moments, c)` and `scatter(x, series)`; all are linear in the
+    charges, so that moments of parts add. Moments are an array, or a tuple of them.
     """
+    if dim > 3:
+        return monomials.features(dim, degree)
     if dim == 2:
-        return _gather_circle, _smooth_circle, _scatter_circle
-    return _gather_sphere, _smooth_sphere, _scatter_sphere
+        return partial(_gather_circle, degree=degree), _smooth_circle, _scatter_circle
+    return partial(_gather_sphere, degree=degree), _smooth_sphere, _scatter_sphere
+
+
+def no_moments(gather: Callable, x: Float[Array, "k b d"], charges: Float[Array, "k b c"]) -> Any:
+    """Moments of nothing, to which those of blocks are added."""
+    shapes = jax.eval_shape(lambda x, q: gather(x[0], q[0]), x, charges)
+    return jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
 
 
 def _waves(turn: Array, degree: int) -> tuple[Array, Array]:

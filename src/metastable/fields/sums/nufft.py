@@ -16,6 +16,18 @@ from metastable.fields.sums.kernel import Attended, Kernel, Sum
 from metastable.fields.sums.zonal import ZonalSum, degree_for
 
 
+def _transforms() -> Any:
+    """The package of non-uniform FFTs."""
+    try:
+        import jax_finufft
+    except ImportError:
+        raise ImportError(
+            "this sum needs jax-finufft, which is not installed: pip install 'metastable[nufft]', "
+            "or leave sum unset."
+        ) from None
+    return jax_finufft
+
+
 class CircleSum(ZonalSum):
     """Σ_j w_j e^{β cos(φ_i−θ_j)} v_j on the circle by its Fourier series, in O(n + K log K).
 
@@ -38,7 +50,7 @@ class CircleSum(ZonalSum):
         return cls(degree_for(beta, 2, tolerance), tolerance)
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
-        import jax_finufft
+        jax_finufft = _transforms()
 
         def convolve(charges: Array, c: Array) -> Array:
             theta = jnp.arctan2(kernel.right[:, 1], kernel.right[:, 0])
@@ -76,7 +88,7 @@ class SphereSum(ZonalSum):
         return cls(degree_for(beta, 3, tolerance), tolerance)
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
-        import jax_finufft
+        jax_finufft = _transforms()
 
         def convolve(charges: Array, c: Array) -> Array:
             right = _angles(kernel.right)
@@ -157,7 +169,7 @@ class GaussianSum(Sum):
         return 2 * math.ceil(self.period * self._reach / (2 * math.pi)) + 1
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
-        import jax_finufft
+        jax_finufft = _transforms()
 
         axes = kernel.left.shape[1]
         if axes > 3 or kernel.biases:

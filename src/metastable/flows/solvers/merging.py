@@ -8,6 +8,7 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import numpy as np
+from jaxtyping import Array
 from scipy.spatial import KDTree
 
 from metastable.core.numerics import is_traced, jnp
@@ -18,6 +19,7 @@ from metastable.fields.sums import Sum, choose_sum
 from metastable.flows.mergers import Ledger, log_difference
 from metastable.flows.solvers.arclength import Motion, Pace, State, advance
 from metastable.flows.solvers.frames import Frame, KeptFrames, MergingState
+from metastable.flows.solvers.ranks import Ranks
 from metastable.flows.solvers.solver import Choices, MergerSolver
 from metastable.flows.solvers.steps import evaluations_per_step
 from metastable.flows.steppers import Adaptive, Merging
@@ -27,6 +29,7 @@ FEW = 512  # so few tokens are summed pair by pair
 CROWD = 512  # beyond this many tokens, boxes come before pairs
 SMALLEST = 32  # up to so many share one compilation
 FLOOR = 1e-7  # typical speed below which only the sum over pairs has digits left
+DIGITS = 1e-5  # of the typical speed, the most that a low-rank sum may be off
 MANY_STEPS, FEW_STEPS = 5, 500  # tried between two looks at many, and at few, tokens
 
 
@@ -54,6 +57,10 @@ class MergingFlow(MergerSolver):
         value = self.field.value
         self.drifts = horizon < math.inf and value is not None and value.ndim > 0
         self.many = measure.count > FEW
+        self.ranks = None
+        if self.many and how.sum is None:
+            self.ranks = Ranks(self.field, measure, self.sum, budget=0.1 * self.stepper.atol)
+        self.speed = 0.0  # typical speed at the last look; 0 before the first
 
     def start(self) -> None:
         self.x = np.asarray(self.measure.points)
@@ -108,38 +115,68 @@ class MergingFlow(MergerSolver):
         count, dim = self.x.shape
         size = SMALLEST
         while size < count:
-            size *= 4
+            size *= 4 if size < 4 * CROWD else 2  # padding of many tokens costs more than code
+        weights = jnp.asarray(np.pad(self.ledger.masses, (0, size - count)))
+        padding = np.repeat(np.eye(1, dim), size - count, axis=0)
+        x = jnp.asarray(np.concatenate([self.x, padding]))
+        sum = None if self.exact else self._choose(x, weights)
+        state = self._step(x, weights, sum)
+        if self.ranks is not None and sum not in (None, self.sum):
+            at = Points.unchecked(state.x, weights, massless=False)
+            limit = DIGITS * math.exp(self._log_typical(float(state.log_speed)))
+            now = float(np.logaddexp(self.log_epoch, state.pace.log_wait))
+            if not self.ranks.holds(at, math.exp(min(now, 700.0)), limit, real=count):
+                state = self._step(x, weights, self.sum)
+        self.x = np.asarray(state.x)[:count]
+        self.pace = Pace(*(leaf.item() for leaf in state.pace))
+        self.speed = math.exp(self._log_typical(float(state.log_speed)))
+        self.steps += int(state.steps)
+        return state
+
+    def _choose(self, x: Array, weights: Array) -> Sum:
+        """The sum for the next look, while there are many tokens."""
+        if self.ranks is None or not self.speed > 0:
+            return self.sum
+        at = Points.unchecked(x, weights, massless=False)
+        time, limit = math.exp(min(self.log_time, 700.0)), DIGITS * self.speed
+        return self.ranks.choose(at, time, self.evaluations, limit, real=len(self.x))
+
+    def _step(self, x: Array, weights: Array, sum: Sum | None) -> State:
+        """Move the padded tokens until the next look."""
         motion = Motion(
             field=self.field,
-            weights=jnp.asarray(np.pad(self.ledger.masses, (0, size - count))),
+            weights=weights,
             sharpness=jnp.asarray(self.sharpness),
             radius=jnp.asarray(self.radius),
             stepper=self.stepper,
-            sum=None if self.exact else self.sum,
+            sum=sum,
         )
-        padding = np.repeat(np.eye(1, dim), size - count, axis=0)
         # The first look comes before the first step: tokens may start in one place.
         most = 0 if self.looks == 0 else FEW_STEPS if self.exact else MANY_STEPS
-        times = self.frames.log_target, self.frames.log_mark
+        pause = self.frames.log_mark
+        if self.ranks is not None and not self.exact and self.log_time < self.ranks.log_again:
+            pause = min(pause, self.ranks.log_again)
+        times = self.frames.log_target, pause
         stops = (log_difference(log_t, self.log_epoch) for log_t in times)
-        state = advance(
-            motion,
-            jnp.asarray(np.concatenate([self.x, padding])),
-            Pace(*map(jnp.asarray, self.pace)),
-            *map(jnp.asarray, (*stops, most)),
-        )
-        self.x = np.asarray(state.x)[:count]
-        self.pace = Pace(*(leaf.item() for leaf in state.pace))
+        pace = Pace(*map(jnp.asarray, self.pace))
+        state = advance(motion, x, pace, *map(jnp.asarray, (*stops, most)))
+        evaluations = 1 + int(state.attempts) * evaluations_per_step(self.stepper.solver)
         self.looks += 1
-        self.steps += int(state.steps)
         self.attempts += int(state.attempts)
-        self.evaluations += 1 + int(state.attempts) * evaluations_per_step(self.stepper.solver)
+        self.evaluations += evaluations
+        if self.ranks is not None and sum is not None:
+            self.ranks.count(evaluations, x.shape[0])
         return state
+
+    def _log_typical(self, log_speed: float) -> float:
+        """log of the root mean square speed, in units of the fastest; −∞ for NaN."""
+        unit = 0.0 if self.field.normalized else self.sharpness
+        typical = log_speed - unit - 0.5 * math.log(len(self.x))
+        return typical if typical == typical else -math.inf
 
     def _is_fast(self, log_speed: float) -> bool:
         """Whether the typical speed stands clear of the error of the sum; False for NaN."""
-        unit = 0.0 if self.field.normalized else self.sharpness
-        return log_speed - unit - 0.5 * math.log(len(self.x)) > math.log(FLOOR)
+        return self._log_typical(log_speed) > math.log(FLOOR)
 
     def _merge(self, state: State) -> bool:
         direction = np.asarray(state.direction)[: len(self.x)]
@@ -167,14 +204,16 @@ class MergingFlow(MergerSolver):
         self.frames.close(self.whole, still=still)
 
     def statistics(self) -> dict[str, Any]:
+        summed = self.sum.name if self.ranks is None else self.ranks.name
         return {
             "steps": self.steps,
             "rejected": self.attempts - self.steps,
             "evaluations": self.evaluations,
-            "sum": f"{self.sum.name}, then exact pairs" if self.many else "exact pairs",
+            "sum": f"{summed}, then exact pairs" if self.many else "exact pairs",
             "stepper": self.stepper.name,
             "radius": self.radius,
             "max_norm_drift": self.norm_drift(),
+            **({} if self.ranks is None else self.ranks.statistics()),
         }
 
 

@@ -16,7 +16,7 @@ from metastable.fields.field import Places
 from metastable.fields.noise import diffusion
 from metastable.fields.random import common_noise
 from metastable.fields.sums import Dense, Sum
-from metastable.flows.solvers.frames import Frame
+from metastable.flows.solvers.frames import Frame, frames_at
 from metastable.flows.solvers.segments import count_whole
 from metastable.flows.solvers.solver import Choices, Solver
 from metastable.flows.steppers import Layers
@@ -30,6 +30,31 @@ def kept_layers(depth: int, frames: Any, size: float, what: str) -> int:
     kept = min(checks.integer("frames", frames, 2), depth + 1)
     checks.fits_memory(f"keeping {kept} {what}", kept * size, "pass frames=... to keep fewer")
     return -(-depth // (kept - 1))
+
+
+_FIT: set[Any] = set()  # shapes known to fit
+MANY_SHAPES = 4096
+
+
+def check_shapes(measure: Points, field: Field, sum: Sum) -> None:
+    """Refuse tokens, fields and sums that do not fit, before anything is allocated or compiled.
+
+    It traces the field, which takes as long as hundreds of small layers: once for each set of
+    shapes.
+    """
+    leaves, tree = jax.tree.flatten((measure, field, sum))
+    described = (
+        (np.shape(leaf), leaf.dtype) if hasattr(leaf, "dtype") else leaf for leaf in leaves
+    )
+    shapes = tree, tuple(described)
+    try:
+        if shapes in _FIT:
+            return
+    except TypeError:  # something in it has no hash
+        shapes = None
+    eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=sum), measure, field)
+    if shapes is not None and len(_FIT) < MANY_SHAPES:
+        _FIT.add(shapes)
 
 
 class TokenLayers(Solver):
@@ -47,10 +72,10 @@ class TokenLayers(Solver):
             raise ValueError("residual must be True for random weights; got False.")
         self.seed = jnp.asarray(how.seed)
         self.sum: Sum = Dense() if how.sum is None else how.sum
-        eqx.filter_eval_shape(lambda m, f: f.velocity(m, t=0.0, sum=self.sum), measure, field)
+        check_shapes(measure, field, self.sum)
         what = f"layers of {measure.count} tokens in dimension {measure.dim}"
         self.stride = kept_layers(self.depth, how.frames, 2.0 * measure.points.size, what)
-        self.kept = [Frame.at(0.0, measure)]
+        self.kept, self.off = [Frame.at(0.0, measure)], 0.0
 
     def start(self) -> None:
         """Nothing: all is done in one call."""
@@ -65,11 +90,12 @@ class TokenLayers(Solver):
         return np.minimum(np.arange(0, self.depth + self.stride, self.stride), self.depth)
 
     def advance(self) -> list[Frame]:
-        states = self._states()
-        reached = count_whole(np.asarray(states), self.measure.on_sphere)
+        states = np.asarray(self._states())
+        reached = count_whole(states, self.measure.on_sphere)
         times = self.layers[:reached] * float(self.stepper.step)
-        pairs = zip(times, states[:reached], strict=True)
-        self.kept = [Frame.at(t, self.measure.at(state)) for t, state in pairs]
+        self.kept = frames_at(times, self.measure, states[:reached])
+        norms = np.linalg.norm(states[:reached], axis=-1)
+        self.off = float(np.max(np.abs(norms - 1)))  # before the first layer too
         whole = reached == self.layers.size
         self.outcome = Outcome.done() if whole else Outcome.blow_up(self.kept[-1].time)
         return self.kept[1:]
@@ -90,7 +116,7 @@ class TokenLayers(Solver):
             "evaluations": done,
             "sum": self.sum.name,
             "stepper": self.stepper.name,
-            "max_norm_drift": self.norm_drift() if self.measure.on_sphere else None,
+            "max_norm_drift": self.off if self.measure.on_sphere else None,
         }
 
 

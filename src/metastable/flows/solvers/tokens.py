@@ -49,7 +49,8 @@ def token_flow(measure: Points, field: Field, horizon: float, how: Choices) -> T
         need = "Geodesic(...)" if noisy else "Adaptive(...) or Fixed(...)"
         raise ValueError(f"stepper must be {need} for this field; got {type(stepper).__name__}.")
     if not isinstance(stepper, Geodesic):
-        return TokenFlow(Deterministic(measure, field, sum, stepper), times)
+        job = Deterministic(measure, field, sum, stepper)
+        return TokenFlow(job, times, None if how.sum else 0.1 * wanted)
     step = jnp.asarray(stepper.resolve(measure, field, sum))
     job = Diffusive(measure, field, sum, step, jnp.asarray(how.seed), stepper.max_steps)
     return TokenFlow(job, times)
