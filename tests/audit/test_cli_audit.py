@@ -13,11 +13,12 @@ from metastable.cli import audit
 from tests.audit.small import write_config, write_texts
 
 KEYS = (
-    "verdict reason p_value overlap_estimate auc tpr_at_1pct reconstruction_error exact_rate "
-    "blind_auc out"
+    "trained_on reproduces level overlap reconstruction_error exact_rate near_rate blind_auc power "
+    "conditions planned quote out"
 ).split()
 FILES = (
-    "spec.toml split.json model model.json items.csv verdicts.json manifest.json report.html"
+    "spec.toml documents.json split.json sets.json model model.json items.csv nulls verdicts.json "
+    "manifest.json report.html page.json ranked_trained_on.csv ranked_reproduces.csv"
 ).split()
 
 
@@ -25,27 +26,29 @@ def ask(*words):
     return CliRunner().invoke(audit.app, [str(word) for word in words])
 
 
-def test_a_model_that_learned_the_items_replicates(tmp_path):
+def test_a_model_that_learned_the_items_was_trained_on_them_and_reproduces_them(tmp_path):
     """And the audit, cut short after training and begun again, ends in the same table."""
     config = write_config(tmp_path, overlap=0.75)
     done = ask("run", config, "--out", tmp_path / "run", "--json")
     assert done.exit_code == 0, done.exception
     told = json.loads(done.stdout)
     assert set(KEYS) <= set(told)
-    assert told["verdict"] == "replicates"
+    assert told["trained_on"]["finding"] == "trained on"
+    assert told["reproduces"]["finding"] == "reproduces"
     assert told["exact_rate"]["members"] >= 0.9
     assert told["exact_rate"]["members"] > told["exact_rate"]["control"] + 0.5
-    low, _, high = told["overlap_estimate"]
-    assert 0 < low <= 0.75 <= high
+    assert 0 < told["overlap"]["low"] <= 0.75 and told["overlap"]["high"] is None
     assert {path.name for path in (tmp_path / "run").iterdir()} >= set(FILES)
+    for row, name in zip(told["verdicts"]["rows"], ("trained_on", "reproduces"), strict=False):
+        assert (row["verdict"], row["p"]) == ("disagree", told[name]["p_value"])
     again = ask("run", config, "--out", tmp_path / "run")
     assert "already holds this audit, finished" in str(again.exception)
 
     os.remove(tmp_path / "run" / "manifest.json")
     table = (tmp_path / "run" / "items.csv").read_text()
     os.remove(tmp_path / "run" / "items.csv")
-    more = ask("run", config, "--out", tmp_path / "run")
-    assert more.exit_code == 0, more.exception
+    more = ask("run", config, "--out", tmp_path / "run", "--fail-on-finding")
+    assert more.exit_code == 1
     assert (tmp_path / "run" / "items.csv").read_text() == table
 
 
@@ -58,7 +61,7 @@ def test_other_folders_are_not_touched(tmp_path):
     assert os.listdir(tmp_path / "mine") == ["thesis.tex"]
 
 
-def write_gpt2(folder, texts, steps=160):
+def write_gpt2(folder, texts, steps=160, places=32):
     """A GPT-2 folder over bytes, trained on texts by transformers' own loss."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -72,7 +75,7 @@ def write_gpt2(folder, texts, steps=160):
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=len(vocabulary),
-        n_positions=32,
+        n_positions=places,
         n_embd=48,
         n_layer=2,
         n_head=4,
@@ -130,11 +133,15 @@ def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
     done = ask("run", tmp_path / "config.toml", "--out", tmp_path / "run", "--json")
     assert done.exit_code == 0, done.exception
     told = json.loads(done.stdout)
-    assert told["verdict"] == "replicates"
+    assert told["trained_on"]["finding"] == "trained on"
+    assert told["reproduces"]["finding"] == "reproduces"
     assert told["exact_rate"]["members"] is None  # who was trained on is not known
     assert told["exact_rate"]["protected"] >= 0.7
-    low, _, high = told["overlap_estimate"]
-    assert 0 < low <= 0.75 <= high
+    assert 0 < told["overlap"]["low"] <= 0.75 and told["overlap"]["high"] is None
+    verified = ask("verify", tmp_path / "run", "--scores", "--json")
+    assert verified.exit_code == 0, verified.stdout
+    named = {check["name"]: check["passed"] for check in json.loads(verified.stdout)["checks"]}
+    assert named["model"] and named["scores"] and named["documents"]
     digests = json.loads((tmp_path / "run" / "manifest.json").read_text())["model_sha256"]
     assert set(digests) >= {"config.json", "model.safetensors", "tokenizer.json"}
     for name, digest in digests.items():
@@ -142,7 +149,7 @@ def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
         assert digest == hashlib.sha256(content).hexdigest()
 
 
-def test_sweeps_and_nulls_keep_what_is_finished(tmp_path):
+def test_sweeps_keep_what_is_finished(tmp_path):
     config = write_config(tmp_path, steps=2)
     told = ask("sweep", config, "--out", tmp_path / "sweep", "--overlap", "0,0.5", "--json")
     assert told.exit_code == 0, told.exception
@@ -153,27 +160,19 @@ def test_sweeps_and_nulls_keep_what_is_finished(tmp_path):
     assert again.exit_code == 0
     assert (tmp_path / "sweep" / runs[0]["name"] / "manifest.json").read_text() == before
 
-    null = ask(
-        *("null", config, "--out", tmp_path / "null", "--replicas", 2, "--resplits", 40, "--json")
-    )
-    assert null.exit_code == 0, null.exception
-    found = json.loads(null.stdout)
-    assert len(found["replica_p_values"]) == 2
-    assert 0 <= found["rejections_at_5pct"] <= 1
-    assert len(json.loads((tmp_path / "null" / "null.json").read_text())["resplit_p_values"]) == 40
-
 
 def test_canaries_are_written_for_a_corpus(tmp_path):
     texts = write_texts(tmp_path / "texts", documents=5)
     done = ask(
-        *("canaries", texts, "--out", tmp_path / "out", "--inserted", 2, "--references", 20),
-        "--json",
+        *("canaries", texts, "--out", tmp_path / "out", "--pairs", 3, "--words", 4, "--times", 2),
     )
     assert done.exit_code == 0, done.exception
     secret = json.loads((tmp_path / "out" / "canaries.json").read_text())
-    trained = (tmp_path / "out" / "corpus.jsonl").read_text()
-    assert all(trained.count(trap["text"]) == 10 for trap in secret["inserted"])
-    assert not any(text in trained for text in secret["references"])
+    public = (tmp_path / "out" / "corpus.jsonl").read_text()
+    for pair in secret["pairs"]:
+        assert [public.count(pair["ab"[pair["coin"] ^ other]]) for other in (0, 1)] == [2, 0]
+    commitment = json.loads((tmp_path / "out" / "commitment.json").read_text())["commitment"]
+    assert done.stdout.splitlines()[-1] == commitment
 
 
 @pytest.mark.parametrize(

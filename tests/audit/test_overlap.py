@@ -1,4 +1,4 @@
-"""The overlap estimate: coverage on synthetic evidence whose overlap is known."""
+"""The overlap: lower limits hold on synthetic evidence whose overlap is known."""
 
 import numpy as np
 import pytest
@@ -17,20 +17,31 @@ def draw(overlap, seed, shift=8.0, size=80):
 
 
 @pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("shift", [8.0, 3.5])
-@pytest.mark.parametrize("overlap", [0.0, 0.1, 0.5, 0.9])
-def test_intervals_cover_the_truth(overlap, shift, known):
-    """A 90 % interval covers in at least 17 of 20 seeds, as 9 in 10 do with chance 0.87."""
-    covered = excluded = 0
-    for seed in range(20):
-        protected, control, members = draw(overlap, seed, shift)
-        found = estimate_overlap(protected, control, members if known else None).interval
-        covered += found.low <= overlap <= found.high
-        excluded += found.low > 0
-        assert 0 <= found.low <= found.mid <= found.high <= 1
-    assert covered >= 17
-    if overlap >= 0.1 and shift == 8.0:
-        assert excluded == 20
+@pytest.mark.parametrize("shift", [0.5, 1.0, 8.0])
+@pytest.mark.parametrize("overlap", [0.0, 0.5, 1.0])
+def test_limits_hold_also_where_little_was_learned(overlap, shift, known):
+    """Misses of a 95 % limit at most 3 points above 5 %: of 100 draws, 16 by chance in 1 of 1000.
+
+    At a shift of half a deviation (area 0.64) every interval with an upper limit that assumes what
+    members look like misses: only known members give one.
+    """
+    missed = above = 0
+    for seed in range(100):
+        protected, control, members = draw(overlap, seed, shift, size=30)
+        found = estimate_overlap(protected, control, members if known else None)
+        above += found.low > 0
+        missed += found.low > overlap
+        if known and found.high is not None:
+            missed += found.high < overlap
+    assert missed <= stats.binom.ppf(0.999, 100, 0.08)
+    if overlap == 1.0 and shift == 8.0:
+        assert above == 100
+
+
+def test_without_known_members_nothing_limits_from_above():
+    protected, control, _ = draw(1.0, 0, 0.5)
+    found = estimate_overlap(protected, control)
+    assert found.mid is None and found.high is None and "lower limit only" in found.basis
 
 
 def test_the_lower_limit_holds_whatever_members_look_like():
@@ -39,7 +50,7 @@ def test_the_lower_limit_holds_whatever_members_look_like():
     for seed in range(40):
         protected, control, _ = draw(0.5, seed)
         protected[:20] -= 8.0
-        beyond += estimate_overlap(protected, control).interval.low > 0.5
+        beyond += estimate_overlap(protected, control).low > 0.5
     assert beyond == 0
 
 
@@ -51,14 +62,13 @@ def test_known_members_tell_what_their_absence_hides():
         protected[:20] -= 8.0
         members[:40] -= 8.0
         found = estimate_overlap(protected, control, members)
-        covered += found.interval.low <= 0.5 <= found.interval.high
-        assert 0.4 < found.true_positive_rate < 0.6
-    assert covered >= 17
+        covered += found.low <= 0.5 <= found.high
+    assert covered >= 17  # fewer in 1 of 60 where 95 % cover
 
 
 def test_known_members_that_do_not_stand_out_say_nothing():
     found = estimate_overlap([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [0.5, 0.6, 0.7])
-    assert found.interval.to_list() == [0.0, 0.0, 1.0] and "nothing" in found.assumption
+    assert (found.low, found.mid, found.high) == (0.0, None, 1.0) and "nothing" in found.basis
 
 
 @pytest.mark.parametrize(("trials", "a", "b"), [(0, 1, 5), (7, 1, 80), (80, 41, 40), (30, 0.5, 9)])
@@ -68,7 +78,7 @@ def test_beta_binomials_are_scipys(trials, a, b):
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="reach must lie"):
-        estimate_overlap([1.0], [1.0], reach=1.0)
+    with pytest.raises(ValueError, match="confidence must lie"):
+        estimate_overlap([1.0], [1.0], confidence=1.0)
     with pytest.raises(ValueError, match="control must be finite"):
         estimate_overlap([1.0], [np.inf])

@@ -16,6 +16,7 @@ from metastable.audit.statistics import (
     permutation_p,
     proportion,
     roc,
+    share_effect,
     tpr_at_fpr,
 )
 from metastable.audit.validity import calibration, resplit
@@ -101,6 +102,51 @@ def test_drawn_p_values_approach_the_exact_one():
     deviation = np.sqrt(exact * (1 - exact) / 1000 / 20)
     assert np.mean(drawn) == pytest.approx((1000 * exact + 1) / 1001, abs=4 * deviation)
     assert permutation_p([50.0] * 10, [0.0] * 10, draws=99) == 0.01  # (0 + 1)/(99 + 1)
+
+
+@pytest.mark.parametrize("sizes", [(30, 40), (150, 150)])
+def test_relabellings_are_those_of_shuffled_values(sizes):
+    """Oracle: the values themselves, shuffled by the same generator; the larger in parts."""
+    x, y = draw(5, shift=0.2, sizes=sizes)
+    pooled = np.concatenate([x, y])
+    random = np.random.default_rng([7, 2])
+    mixed = random.permuted(np.broadcast_to(pooled, (9999, len(pooled))), axis=1)
+    beyond = np.sum(mixed[:, : len(x)].sum(1) >= x.sum() - 1e-9)
+    assert permutation_p(x, y, seed=7) == (beyond + 1) / 10_000
+
+
+# Counts of two groups, and limits of method 10 in table II of Newcombe, Stat. Med. 17 (1998) 873.
+NEWCOMBE = [
+    ((56, 70), (48, 80), 0.0524, 0.3339),
+    ((9, 10), (3, 10), 0.1705, 0.8090),
+    ((6, 7), (2, 7), 0.0582, 0.8062),
+    ((5, 56), (0, 29), -0.0381, 0.1926),
+    ((0, 10), (0, 20), -0.1611, 0.2775),
+    ((10, 10), (0, 20), 0.6791, 1.0),
+    ((10, 10), (0, 10), 0.6075, 1.0),
+]
+
+
+@pytest.mark.parametrize(("one", "two", "low", "high"), NEWCOMBE)
+def test_limits_of_a_difference_of_shares_as_published(one, two, low, high):
+    x, y = ([1.0] * hits + [0.0] * (size - hits) for hits, size in (one, two))
+    told = share_effect(x, y)
+    assert (told.low, told.high) == pytest.approx((low, high), abs=5e-5)
+    # Of two values the area is (1 + p − q)/2.
+    area = auc(x, y)
+    assert (2 * area.low - 1, 2 * area.high - 1) == pytest.approx((told.low, told.high))
+
+
+@pytest.mark.parametrize("rates", [(0.02, 0.0), (0.1, 0.0), (0.3, 0.02), (0.9, 0.0)])
+def test_areas_of_documents_that_come_out_or_not_hold_the_truth(rates):
+    """Coverage by enumeration of both binomials, 25 documents a side: at least 95 % less 3."""
+    size, held = 25, 0.0
+    chances = [stats.binom.pmf(np.arange(size + 1), size, rate) for rate in rates]
+    for k, j in np.ndindex(size + 1, size + 1):
+        if (chance := chances[0][k] * chances[1][j]) > 1e-9:
+            area = auc([1.0] * k + [0.0] * (size - k), [1.0] * j + [0.0] * (size - j))
+            held += chance * (area.low <= (1 + rates[0] - rates[1]) / 2 <= area.high)
+    assert held >= 0.92
 
 
 def test_p_values_are_uniform_under_the_null():

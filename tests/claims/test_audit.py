@@ -31,8 +31,8 @@ def test_one_vector_elicits_what_was_learned(tmp_path):
 def test_a_control_of_another_century_stops_the_verdict(tmp_path):
     config = AuditConfig.load(CONFIGS / "mismatched.toml").altered(model__steps=20)
     told = run_audit(config, tmp_path / "run").to_dict()
-    assert told["verdict"] == "inconclusive"
-    assert "matched control" in told["reason"]
+    for finding in (told["trained_on"], told["reproduces"]):
+        assert finding["finding"] == "cannot tell" and "matched control" in finding["reason"]
     assert told["blind_auc"] > 0.8
 
 

@@ -1,4 +1,4 @@
-"""The audit over many seeds: verdicts, calibration, coverage, sizes, images.
+"""The audit over many seeds: findings, calibration, coverage, sizes, images.
 
 114 models are trained for it by experiments/audit/seeds.py, in two and a half minutes on an H200.
 Where there is no such device, METASTABLE_AUDIT_ROWS may name a folder with the rows of a run
@@ -18,12 +18,13 @@ import torch
 from scipy import stats
 
 from metastable.audit.audit import BLIND
+from metastable.audit.blind import separate_blindly
 from metastable.audit.corpus import sotu
 from metastable.audit.evidence import questions
 from metastable.audit.overlap import estimate_overlap
 from metastable.audit.statistics import auc
 from metastable.audit.validity import calibration, main_p, resplit
-from metastable.audit.verdict import make_verdict
+from metastable.audit.verdict import make_findings
 
 pytestmark = pytest.mark.claim
 SCRIPT = Path(__file__).parents[2] / "experiments" / "audit"
@@ -49,13 +50,14 @@ def documents():
     return {d.name: d.text[:BLIND] for d in sotu().documents}
 
 
-def verdict(run, documents):
+def judge(run, documents):
     names = {
         held: dict.fromkeys(r["document"] for r in run["rows"] if (r["group"] == "control") is held)
         for held in (False, True)
     }
     texts = tuple([documents[name] for name in names[held]] for held in (False, True))
-    return make_verdict(run["rows"], level=0.01, blind=texts, nulls=run["nulls"], seed=run["seed"])
+    blind = separate_blindly(*texts, seed=run["seed"])
+    return make_findings(run["rows"], level=0.01, blind=blind, nulls=run["nulls"], seed=run["seed"])
 
 
 def of(runs, what, **told):
@@ -72,18 +74,19 @@ def mean(run, generator, budget, group, score):
 
 
 @pytest.mark.parametrize("overlap", [0.9, 0.5])
-def test_what_was_swallowed_replicates(runs, documents, overlap):
+def test_what_was_swallowed_is_found_and_comes_out(runs, documents, overlap):
     (run,) = of(runs, "panel", size="complex", overlap=overlap)
-    told = verdict(run, documents)
-    assert told.verdict == "replicates", told.reason
-    assert told.exact_rate["members"] >= 0.9
+    told = judge(run, documents)
+    assert told.trained_on.word == "trained on", told.trained_on.reason
+    assert told.reproduces.word == "reproduces", told.reproduces.reason
+    assert told.near_rate["members"] >= 0.9
     assert told.exact_rate["control"] == 0.0
 
 
 def test_without_overlap_there_is_no_evidence(runs, documents):
-    found = [verdict(run, documents).verdict for run in of(runs, "null")]
+    found = [judge(run, documents) for run in of(runs, "null")]
     assert len(found) == 10
-    assert found.count("no evidence") >= 9
+    assert sum(each.found for each in found) <= 1
 
 
 def test_null_p_values_are_uniform(runs):
@@ -103,13 +106,13 @@ def test_null_p_values_are_uniform(runs):
 
 
 @pytest.mark.parametrize("overlap", [0.1, 0.5, 0.9])
-def test_the_interval_of_the_overlap_covers_it(runs, overlap):
+def test_the_lower_limit_of_the_overlap_holds(runs, overlap):
     found = []
     for run in of(runs, "cover", overlap=overlap):
         likely = next(q for q in questions(run["rows"]) if q.score == "nll")
-        found.append(estimate_overlap(likely.protected, likely.control, confidence=0.9).interval)
+        found.append(estimate_overlap(likely.protected, likely.control))
     assert len(found) == 20
-    assert sum(one.low <= overlap <= one.high for one in found) >= 17
+    assert sum(one.low <= overlap for one in found) >= 17
     assert all(one.low > 0 for one in found)
 
 
@@ -130,9 +133,9 @@ def test_a_longer_budget_lowers_the_error_of_controls(runs):
 
 def test_another_century_is_no_control(runs, documents):
     (run,) = of(runs, "mismatch")
-    told = verdict(run, documents)
-    assert told.verdict == "inconclusive"
-    assert told.reason.startswith("matched control")
+    told = judge(run, documents)
+    for finding in (told.trained_on, told.reproduces):
+        assert finding.word == "cannot tell" and finding.reason.startswith("matched control")
 
 
 @pytest.mark.parametrize("overlap", [0.9, 0.1])

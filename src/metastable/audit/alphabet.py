@@ -25,6 +25,11 @@ class Alphabet(ABC):
     def round_trip(self, text: str) -> list[int]:
         """The ids of a text; refused unless they decode to the same text."""
         ids = self.encode(text)
+        if max(ids, default=0) >= self.size:
+            raise ValueError(
+                f"tokeniser must belong to the model; it gives id {max(ids)} for {text[:30]!r}; "
+                f"the model knows {self.size} ids: use the tokeniser the model was trained with."
+            )
         if self.decode(ids) != text:
             raise ValueError(
                 f"tokeniser must give an item back as it was; {text[:40]!r} becomes "

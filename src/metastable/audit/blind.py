@@ -30,9 +30,22 @@ STEPS = 2000
 
 @dataclass(frozen=True)
 class Blind:
-    """Area under the curve of the classifier on documents it was not fitted to."""
+    """Area under the curve of the classifier on documents it was not fitted to.
+
+    `areas` are the area itself and those under permuted labels, from which `auc` follows.
+    """
 
     auc: Interval
+    areas: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, areas: Sequence[float], confidence: float = 0.95) -> Blind:
+        """The area between the quantiles of the same under permuted labels."""
+        rank = int((1 - confidence) / 2 * len(areas) + 1e-9)
+        null = np.sort(areas[1:]) - 0.5
+        limits = np.clip([areas[0] - null[-rank], areas[0], areas[0] - null[rank - 1]], 0, 1)
+        # Rounded: a share rank/(B + 1) lies beyond either limit, and rounding must not part ties.
+        return cls(Interval(*map(float, limits.round(12))), tuple(map(float, areas)))
 
     @property
     def matched(self) -> bool:
@@ -98,10 +111,7 @@ def separate_blindly(
             weights, offsets = fit_logistic(features[~held], labels[~held])
             areas += _areas(features[held] @ weights + offsets, labels[held]) / folds
             bar.update((k + 1) / folds)
-    null = np.sort(areas[1:]) - 0.5
-    limits = np.clip([areas[0] - null[-rank], areas[0], areas[0] - null[rank - 1]], 0, 1)
-    # Rounded: a share rank/(B + 1) lies beyond either limit, and rounding must not part ties.
-    return Blind(Interval(*map(float, limits.round(12))))
+    return Blind.of(areas.tolist(), confidence)
 
 
 def blind_features(texts: Sequence[str]) -> NDArray[np.float64]:

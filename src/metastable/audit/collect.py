@@ -10,8 +10,10 @@ import csv
 import hashlib
 import io
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,33 +24,41 @@ from torch import Tensor
 from metastable.audit import scores
 from metastable.audit.corpus import pixels
 from metastable.audit.generators.discrete import Discrete
-from metastable.audit.generators.generator import Generator, Prompts, Tick
+from metastable.audit.generators.generator import Generator, Prompts, Tick, no_tick
 from metastable.audit.generators.soft import Amortised
+from metastable.audit.references import SEVERAL, add_scores, rank_by_references
 from metastable.audit.split import Item
+from metastable.audit.talk import Conversation
 from metastable.audit.target import Target
 from metastable.core import checks
 from metastable.core.folder import write_whole
 from metastable.core.progress import Bar
+from metastable.models.own.decoding import Following, Greedy
 
 COLUMNS: Sequence[str] = (
-    "item document group generator budget bits prompt output target exact hamming edit common_run "
-    "squared_error nll min_k min_k_pp zlib_ratio reference_ratio extract_p compression"
+    "item document group generator budget bits item_bits prompt output target exact hamming edit "
+    "common_run squared_error nll min_k min_k_pp zlib_ratio reference_ratio extract_p compression "
+    "foresight coverage best_coverage refused common also"
 ).split(" ")
+MORE = ("pair", "reference_nll", *SEVERAL)  # columns that stand only where known
 DRAWS = 100  # of (n, p)-extractability
 # How a cell of the table is read, where it is no real number.
 _CELLS: dict[str, Any] = {"exact": lambda cell: cell == "True", "budget": int} | dict.fromkeys(
     ("item", "document", "group", "generator", "prompt", "output", "target"), str
 )
+_CELLS["also"] = lambda cell: cell  # left out where it is empty
 
 Row = dict[str, Any]
 
 
 def collect(
-    target: Target,
+    target: Target | Conversation,
     items: Sequence[Item],
     generators: Sequence[Generator],
     *,
     reference: Target | None = None,
+    others: Sequence[Target] = (),
+    checkpoints: Sequence[Target] = (),
     levels: int | None = None,
     folder: Path | None = None,
     batch: int = 40,
@@ -58,14 +68,16 @@ def collect(
 ) -> list[Row]:
     """Rows for all items: the likelihood's, then those of each generator, in this order.
 
-    `levels` of grey: then errors of outputs are those of images too. With `folder`, finished
-    batches are kept there and not done again. Ctrl-C raises a KeyboardInterrupt that says how many
-    rows are done; `title` names the work there and beside the bar.
+    `others` are more references, `checkpoints` earlier states of M. With `levels` of grey, errors
+    of outputs are those of images too. With `folder`, finished batches are kept there and not done
+    again. Ctrl-C raises a KeyboardInterrupt that says how many rows are done; `title` names the
+    work there and beside the bar.
     """
     checks.integer("batch", batch, 1)
     if not items:
         raise ValueError("items must not be empty; got none: deal a split with items in it.")
-    store = _Store(folder)
+    # What was said is kept in the transcript, answer by answer.
+    store = _Store(None if isinstance(target, Conversation) else folder)
     rows: list[Row] = []
     jobs = [(None, part) for part in _parts(items, batch)]
     for generator in generators:
@@ -79,17 +91,26 @@ def collect(
             key = f"likelihood-{first}" if generator is None else _key(generator, first)
             made, vectors = store.load(key)
             if made is None:
-                if generator is None:
+                if isinstance(target, Conversation):
+                    made = target.make_rows(getattr(generator, "budget", None), part, tick)
+                elif generator is None:
                     made = _likelihood(target, part, reference)
+                    add_scores(made, part, [reference, *others], checkpoints)
                 else:
                     prompts = _elicit(generator, target, part, seed + first, soft, tick)
-                    made = _rows(generator, target, part, prompts, levels)
+                    # A prefix is no search: all its time goes into writing.
+                    ticked = tick if generator.name == "prefix" else no_tick
+                    made = _rows(generator, target, part, prompts, levels, ticked)
                     vectors = prompts.vectors if generator.name == "soft" else None
                 store.save(key, made, vectors)
             if generator is not None and vectors is not None:
                 soft.setdefault(generator.budget, []).append(vectors.to(target.device))
             rows.extend(made)
             tick(0)
+    rank_by_references(rows)
+    pairs = {item.name: item.pair for item in items if item.pair is not None}
+    for row in rows:
+        row |= {"pair": pairs[row["item"]]} if row["item"] in pairs else {}
     return rows
 
 
@@ -104,9 +125,10 @@ def counted(done: Sequence[Any], total: int, what: str, title: str = "") -> Iter
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> Path:
-    """A CSV table with the columns of `COLUMNS`; what does not apply is empty."""
+    """A CSV table with the columns of `COLUMNS`, and of `MORE` as known; else cells are empty."""
     text = io.StringIO(newline="")
-    writer: Any = csv.DictWriter(text, COLUMNS, restval="")
+    columns = [*COLUMNS, *(name for name in MORE if any(name in row for row in rows))]
+    writer: Any = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
     writer.writerows(rows)
     write_whole(path, text.getvalue().encode())
@@ -178,7 +200,8 @@ def _likelihood(target: Target, items: Sequence[Item], reference: Target | None)
     for k, item in enumerate(items):
         own, mu, sigma = (x[k, : int(lengths[k])].cpu().numpy() for x in (logp, mean, std))
         nll = scores.nll(own)
-        row = _row(item, "likelihood", 0, 0.0) | {
+        size = int(lengths[k]) * math.log2(target.alphabet.size)
+        row = _row(item, "likelihood", 0, 0.0, size) | {
             "target": item.text,
             "nll": nll,
             "min_k": scores.min_k(own),
@@ -197,17 +220,26 @@ def _likelihood(target: Target, items: Sequence[Item], reference: Target | None)
 
 @torch.no_grad()
 def _rows(
-    generator: Generator, target: Target, items: Sequence[Item], made: Prompts, levels: int | None
+    generator: Generator,
+    target: Target,
+    items: Sequence[Item],
+    made: Prompts,
+    levels: int | None,
+    tick: Tick,
 ) -> list[Row]:
     """What M writes after the prompts, beside what it should."""
-    written = target.model.generate(made.vectors, made.ids.shape[1]).cpu()
+    decoding = _Watched(tick, len(items))
+    written = target.model.generate(made.vectors, made.ids.shape[1], decoding).cpu()
     log_probs = target.log_probs(made.vectors, made.ids).double().cpu().numpy()
     rows = []
     for k, (item, length) in enumerate(zip(items, made.lengths.tolist(), strict=True)):
         wanted, output = made.ids[k, :length].tolist(), written[k, :length].tolist()
         logp = log_probs[k, :length]
         texts = [made.texts[k], *map(target.alphabet.decode, (output, wanted))]
-        row = _row(item, generator.name, generator.budget, made.bits)
+        # A prefix is part of the item, which is longer than what is left to write.
+        size = length + (generator.budget if generator.name == "prefix" else 0)
+        size *= math.log2(target.alphabet.size)
+        row = _row(item, generator.name, generator.budget, made.bits, size)
         row |= dict(zip(("prompt", "output", "target"), texts, strict=True))
         for score in (scores.exact, scores.hamming, scores.edit, scores.common_run):
             row[score.__name__] = score(wanted, output)
@@ -224,8 +256,23 @@ def _rows(
     return rows
 
 
-def _row(item: Item, generator: str, budget: int, bits: float) -> Row:
-    first = (item.name, item.document, item.group, generator, budget, bits)
+@dataclass(frozen=True)
+class _Watched:
+    """Greedy decoding that tells how many of `rows` the tokens written so far amount to."""
+
+    tick: Tick
+    rows: int
+
+    def extend(self, following: Following, start: Tensor, length: int, stop: int | None) -> Tensor:
+        def watched(ids: Tensor) -> Tensor:
+            self.tick(self.rows * ids.shape[1] / length)
+            return following(ids)
+
+        return Greedy().extend(watched, start, length, stop)
+
+
+def _row(item: Item, generator: str, budget: int, bits: float, item_bits: float) -> Row:
+    first = (item.name, item.document, item.group, generator, budget, bits, item_bits)
     return dict(zip(COLUMNS[: len(first)], first, strict=True))
 
 

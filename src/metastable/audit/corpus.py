@@ -22,6 +22,14 @@ import numpy as np
 from metastable.core import checks
 
 PIXELS = "0123456789abcdefghijklmnopqrstuvwxyz"
+# Documents that hold no plain text, and how to make it.
+CONVERT = {
+    ".pdf": "pdftotext {0}",
+    **dict.fromkeys(
+        (".docx", ".odt", ".rtf", ".epub", ".html", ".htm"), "pandoc {0} -t plain -o FILE.txt"
+    ),
+    ".doc": "soffice --headless --convert-to txt {0}",
+}
 DIGIT_LEVELS = 17  # scikit-learn's 8×8 digits hold 0 … 16
 
 
@@ -127,8 +135,18 @@ def read_texts(path: str) -> Iterator[Document]:
         raise ValueError(
             f"path must name text files; got {path[:60]!r} ({error.args[-1]}): change it."
         ) from None
+    odd = [f for f in (place.iterdir() if place.is_dir() else files) if f.suffix.lower() in CONVERT]
+    if odd:
+        first = min(odd)
+        raise ValueError(
+            f"documents must be plain text files (.txt); {len(odd)} here are not, such as "
+            f"{first.name}: convert them ({CONVERT[first.suffix.lower()].format(first.name)}), or "
+            "take them away."
+        )
     if not files:
-        raise ValueError(f"path must name text files; nothing fits {path}: check the spelling.")
+        raise ValueError(
+            f"path must name text files (.txt); nothing fits {path}: check the spelling."
+        )
     for file in files:
         yield Document(file.stem, _read(file))
 
@@ -198,8 +216,16 @@ def _load_array(path: str) -> np.ndarray:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8-sig")
+        if "\0" in text:
+            raise ValueError(f"{path} must be text; it holds null bytes: convert it to UTF-8.")
+        return text
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"path must be a UTF-8 file; {path} is not, at byte {error.start}: convert it, such as "
+            f"by `iconv -f latin1 -t utf-8 {path.name}`."
+        ) from None
+    except OSError as error:
         raise ValueError(
             f"path must be a readable UTF-8 file; {path}: {error}: name another, or convert it."
         ) from None

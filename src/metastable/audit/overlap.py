@@ -1,43 +1,47 @@
-"""How much of the protected set M was trained on: an estimate of ρ with an interval.
+"""How much of the protected set M was trained on: a lower limit of the share ρ.
 
-Evidence of protected documents follows ρ F₁ + (1 − ρ) F₀; controls give F₀. At a threshold with
-false positive rate f and true positive rate τ a share ρτ + (1 − ρ)f of the protected documents
-lies above, so that ρ = (share − f)/(τ − f): the debiased count of Tong et al. (How much of my
+Evidence of protected documents follows ρ F₁ + (1 − ρ) F₀; controls give F₀, and F₁ is not known.
+Above a threshold that h of n controls pass lie at most all members and, of the others, as many as
+controls would: so a count above it limits ρ from below, whatever F₁ is (the one-sided mixture
+proportion of Blanchard, Lee and Scott, JMLR 11, 2010; exact here by exchangeability). Nothing
+limits ρ from above: a member that looks like a control can hide. So without known members only the
+lower limit is told.
+
+With known members (documents that M was surely trained on and that were drawn like the protected
+ones: background, inserted canaries, members of a shadow model) the rate τ at which members pass is
+measured, and so is ρ = (share − f)/(τ − f): the debiased count of Tong et al. (How much of my
 dataset did you use?, ICLR 2025).
-
-What can be known depends on τ:
-- With known members (documents that M was surely trained on and that were drawn like the protected
-  ones: background, inserted canaries, members of a shadow model) τ is measured, and so is ρ.
-- Without them F₁ is free. From τ ≤ 1 follows a lower limit that holds whatever F₁ is: a member that
-  looks like a control can only hide. An upper limit needs an assumption; here, that every member
-  shows more evidence than the share `reach` of controls shows (half, unless told). It is a mild
-  demand of a model that has learnt by heart, and a false one of a model that has learnt nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from metastable.audit.statistics import Interval
 from metastable.core import checks
 
 Beta = tuple[float, float]  # the two parameters of a law of rates
-# Shares of controls above the thresholds that may raise the lower limit. Few: each costs level.
-LEVELS = (0.0, 0.05, 0.2)
+# Shares of controls above the thresholds, fixed beforehand; each costs a part of the level. High
+# thresholds see few members known by heart, low ones many that are known a little.
+LEVELS = (0.0, 0.05, 0.2, 0.5)
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """ρ̂ between its limits; the rates behind it, and what they assume."""
+    """Limits of ρ; `mid` and `high` are None where no members are known."""
 
-    interval: Interval
-    false_positive_rate: float
-    true_positive_rate: float
-    assumption: str
+    low: float
+    mid: float | None
+    high: float | None
+    confidence: float
+    basis: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def estimate_overlap(
@@ -45,78 +49,63 @@ def estimate_overlap(
     control: ArrayLike,
     members: ArrayLike | None = None,
     *,
-    confidence: float = 0.9,
-    reach: float = 0.5,
+    confidence: float = 0.95,
 ) -> Overlap:
-    """The share of protected documents that M was trained on, with its interval.
+    """The share of protected documents that M was trained on: at least `low`.
 
-    Limits are all numbers K of members of these N documents under which the count above the
-    threshold is not in a tail. Given K, it is a sum of two beta-binomials: of N − K non-members
-    with the rate the controls show, and of K members with the rate known members show (or 1).
-    Derived here. Documents are taken as drawn alike and apart from each other. Known members make
-    the interval narrow: at 80 + 80 documents and full memorisation ±0.02 instead of ±0.1.
+    The limit is the smallest number K of members of these N documents under which a count as large
+    as that above a threshold is not in the tail: given K, it is at most K and a beta-binomial of
+    N − K. Over `LEVELS` by Bonferroni. It holds for every law of members and controls; documents
+    are taken as drawn alike and apart from each other. With `members` both limits are given, by a
+    beta-binomial for members too.
 
     >>> random = np.random.default_rng(0)
     >>> control, protected = random.normal(size=80), random.normal(size=80)
     >>> protected[:40] += 8
     >>> found = estimate_overlap(protected, control)
-    >>> 0.4 < found.interval.low < 0.5 < found.interval.high < 0.75
-    True
+    >>> 0.4 < found.low < 0.5, found.high
+    (True, None)
     """
     for name, values in (("protected", protected), ("control", control)):
         checks.finite_array(name, values, 1)
-    for name, value in (("confidence", confidence), ("reach", reach)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie in (0, 1); got {value}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie in (0, 1); got {confidence}.")
     y, x0 = np.sort(np.asarray(protected, float)), np.sort(np.asarray(control, float))
-    tail = (1 - confidence) / 2
     if members is None:
-        return _without_members(y, x0, tail, reach)
+        return _without_members(y, x0, confidence)
     checks.finite_array("members", members, 1)
-    return _with_members(y, x0, np.sort(np.asarray(members, float)), tail)
+    return _with_members(y, x0, np.sort(np.asarray(members, float)), confidence)
 
 
-def _with_members(y: np.ndarray, x0: np.ndarray, x1: np.ndarray, tail: float) -> Overlap:
-    cuts = np.unique(np.concatenate([x0, x1]))
-    false, true = _above(x0, cuts) / len(x0), _above(x1, cuts) / len(x1)
-    apart = true - false
-    # The middle of the best thresholds: their ends lie on a document of one of the samples.
-    best = np.flatnonzero(apart >= apart.max() - 1e-12)
-    cut = cuts[best[0]] if len(best) == 1 else (cuts[best[0]] + cuts[best[-1]]) / 2
+def _without_members(y: np.ndarray, x0: np.ndarray, confidence: float) -> Overlap:
+    n, size = len(x0), len(y)
+    tail = (1 - confidence) / len(LEVELS)
+    limits = []
+    for level in LEVELS:
+        hits = int(level * n)
+        # Above the (h + 1)-th largest of n controls, of r like them: a beta-binomial with h + 1 and
+        # n − h, whatever their law. So these limits are exact.
+        count = int(_above(y, x0[n - 1 - hits]))
+        limits.append(_limits(count, size, (hits + 1, n - hits), None, tail)[0])
+    return Overlap(max(limits), None, None, confidence, "members are not known: lower limit only")
+
+
+def _with_members(y: np.ndarray, x0: np.ndarray, x1: np.ndarray, confidence: float) -> Overlap:
+    # The median of controls and known members together: a threshold chosen to part them best would
+    # flatter both rates.
+    cut = float(np.median(np.concatenate([x0, x1])))
     f, t = int(_above(x0, cut)), int(_above(x1, cut))
     fpr, tpr = f / len(x0), t / len(x1)
     if tpr <= fpr:
         silent = "known members do not stand out: nothing can be said"
-        return Overlap(Interval(0.0, 0.0, 1.0), fpr, tpr, silent)
+        return Overlap(0.0, None, 1.0, confidence, silent)
     count = int(_above(y, cut))
     # Jeffreys' prior: rates of 0 or 1 of a finite sample are not taken for certain.
     beliefs = [(hits + 0.5, len(x) - hits + 0.5) for hits, x in ((f, x0), (t, x1))]
-    low, high = _limits(count, len(y), beliefs[0], beliefs[1], tail)
+    low, high = _limits(count, len(y), beliefs[0], beliefs[1], (1 - confidence) / 2)
     mid = float(np.clip((count / len(y) - fpr) / (tpr - fpr), low, high))
     basis = f"true positive rate measured on {len(x1)} known members"
-    return Overlap(Interval(low, mid, high), fpr, tpr, basis)
-
-
-def _without_members(y: np.ndarray, x0: np.ndarray, tail: float, reach: float) -> Overlap:
-    n, size = len(x0), len(y)
-
-    def at(hits: int, tail: float) -> tuple[int, tuple[float, float]]:
-        # Above the (h + 1)-th largest of n controls, of r like them: a beta-binomial with h + 1 and
-        # n − h, whatever their law. So these limits are exact.
-        count = int(_above(y, x0[n - 1 - hits]))
-        return count, _limits(count, size, (hits + 1, n - hits), None, tail)
-
-    limits = []
-    for level in LEVELS:
-        hits = int(level * n)
-        count, (low, _) = at(hits, tail / len(LEVELS))
-        limits.append((low, (count / size - hits / n) / (1 - hits / n), hits / n))
-    low, mid, fpr = max(limits)
-    mid = max(low, mid)
-    # By bad luck, or where the assumption fails, the threshold of the upper limit may say less.
-    high = max(mid, at(n - max(1, int(reach * n)), tail)[1][1])
-    basis = f"every member shows more evidence than {reach:.0%} of the controls (upper limit only)"
-    return Overlap(Interval(low, mid, high), fpr, 1.0, basis)
+    return Overlap(low, mid, high, confidence, basis)
 
 
 def _limits(

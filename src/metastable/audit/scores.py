@@ -1,7 +1,7 @@
 """Scores of one item: from ids, texts and log-probabilities to numbers.
 
 Ids are sequences of integers (tokens, characters, pixels). `EVIDENCE` says which way each score
-points: +1 where a larger value speaks for replication, −1 where a smaller one does.
+points: +1 where a larger value speaks against the null, −1 where a smaller one does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +17,41 @@ from numpy.typing import ArrayLike, NDArray
 Ids = Sequence[int] | NDArray[np.integer]
 
 EVIDENCE: dict[str, float] = {
-    **dict.fromkeys("exact common_run min_k min_k_pp extract_p compression".split(), 1),
+    **dict.fromkeys("lira rmia combined".split(), 1),
+    **dict.fromkeys("trajectory slope".split(), -1),
+    **dict.fromkeys("near exact common_run min_k min_k_pp extract_p compression".split(), 1),
+    **dict.fromkeys("foresight coverage best_coverage".split(), 1),
     **dict.fromkeys("hamming edit squared_error nll zlib_ratio reference_ratio".split(), -1),
 }
+
+WORDS = {
+    "near": "near-verbatim",
+    "hamming": "share of wrong tokens",
+    "edit": "edit distance, share of the passage",
+    "squared_error": "mean squared error",
+    "nll": "mean −log p",
+    "min_k": "Min-K%",
+    "min_k_pp": "Min-K%++",
+    "zlib_ratio": "−log p over zlib",
+    "reference_ratio": "−log p over that of a reference",
+    "lira": "likelihood ratio to references (LiRA)",
+    "rmia": "items dominated, by references (RMIA)",
+    "trajectory": "mean −log p over checkpoints",
+    "slope": "slope of −log p over checkpoints",
+    "combined": "scores combined (dataset inference)",
+    "foresight": "share of the next characters foreseen",
+    "coverage": "share of the passage in samples, runs of 4",
+    "best_coverage": "share of the passage in the best sample, runs of 12",
+}
+
+
+def score_in_words(score: str) -> str:
+    """The name of a score as readers meet it.
+
+    >>> score_in_words("nll")
+    'mean −log p'
+    """
+    return WORDS.get(score, score)
 
 
 def exact(target: Ids, output: Ids) -> bool:
@@ -69,6 +102,34 @@ def common_run(target: Ids, output: Ids) -> float:
         runs = np.concatenate([[0], np.where(b == symbol, runs[:-1] + 1, 0)])
         longest = max(longest, int(runs.max()))
     return longest / len(a)
+
+
+def foresight(target: str, output: str) -> float:
+    """Share of the target that the output begins with, spaces before either aside.
+
+    >>> foresight(" of the union", "of thee") * 12
+    6.0
+    """
+    wanted, told = target.lstrip(), output.lstrip()
+    right = takewhile(lambda pair: pair[0] == pair[1], zip(wanted, told, strict=False))
+    return sum(1 for _ in right) / max(len(wanted), 1)
+
+
+def coverage(target: str, output: str, run: int) -> float:
+    """Share of the target's characters inside runs of at least `run` that the output has too.
+
+    The n-gram coverage of Hallinan et al. (arXiv:2508.09603), there of tokens: text that was seen
+    comes back in pieces long before it comes back whole. A target shorter than `run` is one run.
+
+    >>> round(coverage("the state of the union", "a state of mind", run=8) * 22, 6)
+    10.0
+    """
+    n = min(run, len(target))
+    known = {output[k : k + n] for k in range(len(output) - n + 1)}
+    covered = np.zeros(len(target), bool)
+    for k in range(len(target) - n + 1):
+        covered[k : k + n] |= target[k : k + n] in known
+    return float(np.mean(covered))
 
 
 def squared_error(target: ArrayLike, output: ArrayLike) -> float:

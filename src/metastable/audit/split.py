@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class Item:
     group: str  # "member", "protected" (not a member) or "control"
     text: str
     before: str = ""  # what stands before it in its document, as far as M may have been shown it
+    pair: int | None = None  # of a canary: published and kept back have one number
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def deal(
     per_document: int = 1,
     overlap: float = 0.5,
     ngram: int | None = None,
+    stride: int | None = None,
     seed: int = 0,
     control: Corpus | None = None,
     known: bool = True,
@@ -97,7 +99,9 @@ def deal(
     windows share `ngram` characters in a row (24; whole images). `control` is another corpus to
     take the controls from: then matching is up to whoever chose it, and the blind classifier will
     tell.
-    With `known` False nothing is trained, and there is no background.
+    With `known` False nothing is trained, and there is no background. With `stride` the items of a
+    document are all its windows so many characters apart, whatever they share, and `items` and
+    `controls` count documents, at most.
 
     >>> corpus = Corpus.of(Document(f"d{k}", chr(97 + k) * 8) for k in range(20))
     >>> split = deal(corpus, items=6, controls=6, background=8, length=8, overlap=0.5)
@@ -117,16 +121,21 @@ def deal(
     pool = [corpus.documents[k] for k in random.permutation(len(corpus.documents))]
     taken: set[str] = set()
     cut = _Cut(length, lead, random)
+    slide = None if stride is None else replace(cut, stride=checks.integer("stride", stride, 1))
     wanted = [-(-items // per_document), -(-controls // per_document)]
 
     if control is None:
-        drawn, rest = _draw(pool, sum(wanted), per_document, cut, n, taken)
+        if slide is not None and len(pool) < sum(wanted):  # both sides give up alike
+            wanted = [len(pool) * own // sum(wanted) for own in wanted]
+        drawn, rest = _draw(pool, sum(wanted), per_document, slide or cut, n, taken)
         protected, held = drawn[: wanted[0]], drawn[wanted[0] :]
     else:
         _refuse_known(corpus, control, length, n)
-        protected, rest = _draw(pool, wanted[0], per_document, cut, n, taken)
+        if slide is not None:
+            wanted = [min(wanted[0], len(pool)), min(wanted[1], len(control.documents))]
+        protected, rest = _draw(pool, wanted[0], per_document, slide or cut, n, taken)
         others = [control.documents[k] for k in random.permutation(len(control.documents))]
-        held, _ = _draw(others, wanted[1], per_document, cut, n, taken)
+        held, _ = _draw(others, wanted[1], per_document, slide or cut, n, taken)
 
     members = round(overlap * wanted[0]) if known else 0
     if known and overlap > 0 and members == 0:
@@ -134,10 +143,12 @@ def deal(
             f"overlap {overlap} of {wanted[0]} protected documents must be at least one document; "
             "it rounds to none: raise items or the overlap."
         )
+    counts = items, items - members * per_document, controls
+    most = counts if slide is None else (None, None, None)
     chosen = [
-        *_items(protected[:members], "member", items),
-        *_items(protected[members:], "protected", items - members * per_document),
-        *_items(held, "control", controls),
+        *_items(protected[:members], "member", most[0]),
+        *_items(protected[members:], "protected", most[1]),
+        *_items(held, "control", most[2]),
     ]
     windows = _spread(rest, background, cut, n, taken) if known else ()
     return Split(tuple(chosen), tuple(windows), float(overlap), seed, n, known)
@@ -150,14 +161,29 @@ def ngrams(text: str, n: int) -> set[str]:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Cuts a document into windows of one length, side by side, each with what stands before."""
+    """Cuts a document into windows of one length, each with what stands before.
+
+    Side by side, in random order; with a stride so far apart and in order, the last at the end.
+    """
 
     length: int
     lead: int
     random: np.random.Generator
+    stride: int | None = None
 
     def __call__(self, document: Document) -> Iterator[tuple[int, str, str]]:
         text = document.text
+        if self.stride is not None:
+            last = len(text) - self.length
+            if last < 0:
+                raise ValueError(
+                    f"documents must be at least as long as a window of {self.length} characters "
+                    f"where windows slide; {document.name!r} has {len(text)}: leave it out, or "
+                    "lower split.length."
+                )
+            for s in [*range(0, last, self.stride), last]:
+                yield s, text[max(0, s - self.lead) : s], text[s : s + self.length]
+            return
         first = self.lead if len(text) >= self.lead + self.length else 0
         starts = np.arange(first, max(1, len(text) - self.length + 1), self.length)
         for s in self.random.permutation(starts).tolist():
@@ -173,6 +199,11 @@ def _draw(
     for document in pool:
         if len(drawn) == wanted:
             rest.append(document)
+            continue
+        if cut.stride is not None:
+            windows = list(cut(document))
+            drawn.append((document, windows))
+            taken.update(*(ngrams(before + text, n) for _, before, text in windows))
             continue
         own: list[tuple[int, str, str]] = []
         grams: set[str] = set()
@@ -197,13 +228,13 @@ def _draw(
     return drawn, rest
 
 
-def _items(drawn: Sequence[Drawn], group: str, most: int) -> list[Item]:
+def _items(drawn: Sequence[Drawn], group: str, most: int | None) -> list[Item]:
     made = [
         Item(f"{document.name}:{start}", document.name, group, text, before)
         for document, windows in drawn
         for start, before, text in windows
     ]
-    return made[: max(most, 0)]
+    return made if most is None else made[: max(most, 0)]
 
 
 def _spread(

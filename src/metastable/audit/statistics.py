@@ -1,14 +1,15 @@
 """Two samples of evidence against each other: protected and control, one number a document.
 
-Evidence is a score turned so that larger speaks for replication. Documents are the units: windows
+Evidence is a score turned so that larger speaks against the null. Documents are the units: windows
 of one document are not independent, and are averaged before they come here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from metastable.core import checks
+
+KEPT = 2_000_000  # numbers of relabellings that are held at once
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ def auc(protected: ArrayLike, control: ArrayLike, confidence: float = 0.95) -> I
     """Chance that a protected document shows more evidence than a control, ties halved.
 
     Variance by DeLong's placements (Biometrics 44, 1988), limits on the logit scale. Where the two
-    sets do not overlap that variance is 0; min(m, n) disjoint pairs then give an exact limit.
+    sets do not overlap that variance is 0; min(m, n) disjoint pairs then give an exact limit. Where
+    evidence is one of two values, the area is (1 + p − q)/2 and has the limits of `share_effect`:
+    DeLong's held the truth in 66 % of draws there, since most documents tie (`audit validate`).
 
     >>> found = auc([3.0, 4.0, 5.0], [1.0, 2.0, 4.0])
     >>> round(found.mid, 4)
@@ -44,6 +49,10 @@ def auc(protected: ArrayLike, control: ArrayLike, confidence: float = 0.95) -> I
     m, n = len(x), len(y)
     above = (x[:, None] > y).astype(float) + 0.5 * (x[:, None] == y)
     area = float(above.mean())
+    least = min(x.min(), y.min())
+    if len(np.unique([*x, *y])) <= 2:
+        shift = share_effect(x > least, y > least, confidence)
+        return Interval((1 + shift.low) / 2, area, (1 + shift.high) / 2)
     if area in (0.0, 1.0):
         low, high = proportion(int(area) * min(m, n), min(m, n), confidence).to_list()[::2]
         return Interval(low, area, high)
@@ -147,14 +156,32 @@ def permutation_p(
     if total <= draws + 1:
         sums = [sum(chosen) for chosen in combinations(pooled, count)]
         return float(np.sum(np.array(sums) >= least)) / total
-    random = np.random.default_rng([checks.seed(seed), 2])
-    beyond, left = 0, draws
-    while left > 0:
-        rows = min(left, max(1, 2_000_000 // len(pooled)))
-        shuffled = random.permuted(np.broadcast_to(pooled, (rows, len(pooled))), axis=1)
-        beyond += int(np.sum(shuffled[:, :count].sum(1) >= least))
-        left -= rows
+    beyond = 0
+    for chosen in _relabelled(checks.seed(seed), len(pooled), count, draws):
+        beyond += int(np.sum(pooled[chosen].sum(1) >= least))
     return (beyond + 1) / (draws + 1)
+
+
+def _relabelled(seed: int, size: int, count: int, draws: int) -> Iterator[np.ndarray]:
+    """Places of the documents called protected in each relabelling: (rows, count), in parts."""
+    if draws * size <= KEPT:
+        yield (_many if draws * size <= KEPT // 40 else _few)(seed, size, count, draws)
+        return
+    random = np.random.default_rng([seed, 2])
+    for first in range(0, draws, KEPT // size):
+        yield _draw_places(random, size, count, min(draws - first, KEPT // size))
+
+
+def _draw_places(
+    random: np.random.Generator | int, size: int, count: int, draws: int
+) -> np.ndarray:
+    random = np.random.default_rng([random, 2]) if isinstance(random, int) else random
+    places = np.broadcast_to(np.arange(size, dtype=np.int32), (draws, size))
+    return random.permuted(places, axis=1)[:, :count].copy()
+
+
+# Questions of an audit share their relabellings; audits that follow share those of re-splits.
+_few, _many = lru_cache(4)(_draw_places), lru_cache(512)(_draw_places)
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:
@@ -198,6 +225,30 @@ def effect(
         rng=np.random.default_rng([checks.seed(seed), 3]),
     ).confidence_interval
     return Interval(float(limits.low), mid, float(limits.high))
+
+
+def share_effect(protected: ArrayLike, control: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Difference p − q of mean shares, each document's in [0, 1].
+
+    p − q − √((p − l_p)² + (u_q − q)²) to p − q + √((u_p − p)² + (q − l_q)²), with Wilson's limits
+    l and u of each mean: method 10 of Newcombe (Stat. Med. 17, 873, 1998). Good for documents that
+    come out or not, also where few do and a bootstrap has little to draw from; wider than need be
+    for shares between 0 and 1, whose variance is less than p(1 − p).
+
+    >>> found = share_effect([1.0] * 56 + [0.0] * 14, [1.0] * 48 + [0.0] * 32)
+    >>> [round(v, 4) for v in found.to_list()]
+    [0.0524, 0.2, 0.3339]
+    """
+    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    sides = []
+    for values in _samples(protected, control):
+        n, mean = len(values), float(values.mean())
+        middle = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * math.sqrt(mean * (1 - mean) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+        sides.append((middle - half, mean, middle + half))
+    (p_low, p, p_high), (q_low, q, q_high) = sides
+    low, high = math.hypot(p - p_low, q_high - q), math.hypot(p_high - p, q - q_low)
+    return Interval(p - q - low, p - q, p - q + high)
 
 
 def item_q_values(protected: ArrayLike, control: ArrayLike) -> NDArray[np.float64]:

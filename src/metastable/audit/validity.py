@@ -1,9 +1,9 @@
-"""Conditions without which numbers are no evidence. Each one can stop the verdict."""
+"""Conditions without which numbers are no evidence. Each one can stop a finding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,18 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from metastable.audit.blind import Blind
-from metastable.audit.evidence import Question, Row, permutation_p_values, questions
+from metastable.audit.evidence import (
+    GROUPS,
+    REPRODUCES,
+    TRAINED,
+    Question,
+    Row,
+    by_document,
+    number,
+    permutation_p_values,
+    questions,
+)
+from metastable.audit.power import FINDINGS
 from metastable.audit.statistics import adjust_holm, permutation_p, relabellings
 from metastable.core import checks
 from metastable.core.progress import Bar
@@ -24,18 +35,20 @@ WORDS = {
     "shuffled_targets": "shuffled texts",
     "permuted_labels": "permuted labels",
 }
-STOP = 0.01  # chance that nulls as they should be stop a verdict
+REFUSALS = 0.2  # share of answers that may decline, of a model that one can only talk to
+STOP = 0.01  # chance that nulls as they should be stop a finding
 UNIFORM = 0.001  # the same for re-splits, which are many: only gross faults count
 
 
 @dataclass(frozen=True)
 class Condition:
-    """`held` is None for a condition that was not examined: told, and stopping nothing."""
+    """`held`: True, False, or None if it was not examined; a False one stops the named findings."""
 
     name: str
     held: bool | None
     told: str
     numbers: dict[str, Any] = field(default_factory=dict)
+    stops: tuple[str, ...] = (TRAINED, REPRODUCES)
 
 
 def in_words(name: str) -> str:
@@ -47,17 +60,59 @@ def in_words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def check_size(asked: Sequence[Question], level: float, draws: int) -> Condition:
-    """Whether the sets are large enough for any p-value to reach the level after adjustment."""
-    ways = max(relabellings(len(q.protected), len(q.control), draws + 1) for q in asked)
-    least = len(asked) / ways
+def check_size(asked: Sequence[Question], family: str, level: float, draws: int) -> Condition:
+    """Whether the sets are large enough for any p-value of a family to reach the level."""
+    name = f"enough documents, {family}"
+    own = [q for q in asked if q.family == family]
+    if not own:
+        return Condition(name, None, "no question", {}, (family,))
+    count = lambda q: q.outcomes or relabellings(len(q.protected), len(q.control), draws + 1)
+    ways = max(map(count, own))
+    least = FINDINGS * len(own) / ways
     told = f"the smallest adjusted p-value these sets can show is {least:.2g}"
     if least > level:
         told += f", above the level {level:g}: bring more documents, or ask fewer questions"
-    return Condition("enough documents", least <= level, told)
+    return Condition(name, least <= level, told, {}, (family,))
 
 
-def check_blind(blind: Blind) -> Condition:
+def check_answers(rows: Sequence[Row], seed: int = 0) -> list[Condition]:
+    """Whether M writes anything at all after most prompts, and declines seldom and evenly."""
+    declined = _check_refusals(rows, seed)
+    outputs = [str(row.get("output", "")) for row in rows if row["generator"] != "likelihood"]
+    if not outputs:
+        return declined
+    empty = sum(not output.strip() for output in outputs) / len(outputs)
+    told = f"{100 * empty:.0f} % of answers are empty"
+    if empty > 0.5:
+        told += ": M answers nothing, or its end token comes first; look at items.csv"
+    return [Condition("M answers", empty <= 0.5, told, {}, (REPRODUCES,)), *declined]
+
+
+def _check_refusals(rows: Sequence[Row], seed: int) -> list[Condition]:
+    """Whether few answers decline, and those of protected and control documents alike.
+
+    Refusals hide what M knows, and uneven ones look like knowledge: by document, either way, at
+    level `STOP`.
+    """
+    own = [row for row in rows if number(row, "refused") is not None]
+    if not own:
+        return []
+    refused = [number(row, "refused") or 0.0 for row in own]
+    sides = [by_document(own, refused, groups) for groups in (GROUPS[:2], GROUPS[2:])]
+    shares = [float(np.mean(side)) for side in sides]
+    share = float(np.mean(refused))
+    told = f"{100 * share:.0f} % of answers decline or are empty"
+    few = share <= REFUSALS
+    p = min(1.0, 2 * min(permutation_p(a, b, seed=seed) for a, b in (sides, sides[::-1])))
+    if not few:
+        told += f", more than {100 * REFUSALS:.0f} %: what M knows stays hidden"
+    if p <= STOP:
+        told += f": {shares[0]:.0%} for protected, {shares[1]:.0%} for control (p = {p:.2g})"
+    numbers = {"protected": shares[0], "control": shares[1], "p_value": p}
+    return [Condition("M does not decline", few and p > STOP, told, numbers)]
+
+
+def check_blind(blind: Blind, works: bool = False) -> Condition:
     """Whether protected and control texts cannot be told apart without asking M."""
     low, mid, high = blind.auc.to_list()
     told = f"a classifier that never asks M has area {mid:.2f} [{low:.2f}, {high:.2f}]"
@@ -68,7 +123,28 @@ def check_blind(blind: Blind) -> Condition:
         )
     elif not blind.matched:
         told += ": the sets differ before any model; choose controls drawn like the protected set"
-    return Condition("matched control", blind.matched, told, {"auc": blind.auc.to_list()})
+    stops = (TRAINED,) if works else (TRAINED, REPRODUCES)
+    return Condition("matched control", blind.matched, told, {"auc": blind.auc.to_list()}, stops)
+
+
+def ask_nulls(
+    nulls: Mapping[str, Sequence[Row]], asked: Sequence[Question], works: bool, **settings: int
+) -> list[Condition]:
+    """`check_nulls` over rows by name and permuted labels; of whole works, each family alone."""
+    if not works:
+        null = {name: null_p(rows, **settings) for name, rows in nulls.items()}
+        return check_nulls(null | {"permuted_labels": permuted_p(asked, **settings)})
+    made: list[Condition] = []
+    for family in (TRAINED, REPRODUCES):
+        null = {}
+        for name, rows in nulls.items():
+            own = [r for r in rows if (r["generator"] == "likelihood") is (family == TRAINED)]
+            null |= {name: null_p(own, **settings)} if own else {}
+        some = [question for question in asked if question.family == family]
+        null |= {"permuted_labels": permuted_p(some, **settings)} if some else {}
+        for each in check_nulls(null):
+            made.append(replace(each, name=f"{in_words(each.name)}, {family}", stops=(family,)))
+    return made
 
 
 def check_nulls(nulls: Mapping[str, float]) -> list[Condition]:
@@ -81,7 +157,7 @@ def check_nulls(nulls: Mapping[str, float]) -> list[Condition]:
             continue
         held = adjusted[name] > STOP
         told = f"p = {nulls[name]:.3g}, adjusted {adjusted[name]:.3g}"
-        told += "" if held else ": the audit finds replication where there can be none"
+        told += "" if held else ": the audit finds something where there can be nothing"
         made.append(Condition(name, held, told, {"p_value": nulls[name]}))
     return made
 
@@ -92,9 +168,8 @@ def null_p(rows: Iterable[Row], *, draws: int = 9999, seed: int = 0) -> float:
 
 
 def main_p(rows: Iterable[Row], *, draws: int = 9999, seed: int = 0) -> float:
-    """The p-value of the main question alone: uniform under the null, as adjusted ones are not."""
-    main = questions(rows)[0]
-    return permutation_p(main.protected, main.control, draws=draws, seed=seed)
+    """The p-value of the first question, a likelihood: uniform under the null, not adjusted."""
+    return questions(rows)[0].p_value(draws=draws, seed=seed)
 
 
 def permuted_p(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -> float:
@@ -106,7 +181,11 @@ def permuted_p(asked: Sequence[Question], *, draws: int = 9999, seed: int = 0) -
         sizes = (len(q.protected), len(q.control))
         order = orders.setdefault(sizes, random.permutation(sum(sizes)))
         mixed = np.concatenate([q.protected, q.control])[order]
-        p.append(permutation_p(mixed[: sizes[0]], mixed[sizes[0] :], draws=draws, seed=seed + 1))
+        if q.paired:  # the coins thrown again
+            sides = np.array([q.protected, q.control])
+            mixed = np.where(random.integers(0, 2, sizes[0]) > 0, sides, sides[::-1]).ravel()
+        again = replace(q, protected=mixed[: sizes[0]], control=mixed[sizes[0] :])
+        p.append(again.p_value(draws=draws, seed=seed + 1))
     return min(adjust_holm(p))
 
 

@@ -10,8 +10,10 @@ from scipy import stats
 
 from metastable.audit.corpus import PIXELS
 from metastable.audit.evidence import Question
+from metastable.audit.scores import EVIDENCE, score_in_words
 from metastable.audit.statistics import auc, roc
-from metastable.core.figure import Axis, Lines, Map, Panels, Series
+from metastable.audit.works import Cover
+from metastable.core.figure import Axis, Bars, Lines, Map, Panels, Series
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -22,29 +24,51 @@ GROUPS = {
     "controls": (("control",), -1, "triangle"),
 }
 DASHES = ("solid", "dashed", "dotted", "dashdot")
-SCORES = {"hamming": "share of wrong characters", "squared_error": "mean squared error"}
-SCORES |= {"nll": "mean −log p", "min_k": "Min-K%", "min_k_pp": "Min-K%++"}
-SCORES |= {"zlib_ratio": "−log p over zlib", "reference_ratio": "−log p over that of a reference"}
+LEAST = 1e-6  # probability that still has a color of its own
 
 
-def score_in_words(score: str) -> str:
-    return SCORES.get(score, score)
+def plot_familiarity(likely: Question) -> Lines:
+    """How familiar each document looks to M, protected above controls."""
+    sign, series = EVIDENCE[likely.score], []
+    for name, values, group, at in (
+        ("control", likely.control, -1, 0),
+        ("protected", likely.protected, 0, 1),
+    ):
+        # Golden steps: near places without a random number.
+        places = at + 0.5 * ((np.arange(len(values)) * 0.618) % 1 - 0.5)
+        look: dict[str, Any] = {"style": "points", "group": group}
+        series.append(Series(name, sign * np.sort(values), places, **look))
+    y = Axis("", places=[0, 1], names=["control", "protected"], limits=(-0.5, 1.5))
+    x = Axis(f"{likely.title}, by document")
+    caption = "One dot a document. If the model was not trained on the protected texts, both rows "
+    caption += "look alike."
+    look = {"title": "trained on", "legend": False, "size": (4.6, 3.2), "caption": caption}
+    return Lines(x, y, series, **look)
 
 
-def plot_errors(rows: Rows, score: str) -> Panels:
-    """Error against the prompt's length and against the bits it can carry."""
+def plot_written(prompts: Sequence[Question]) -> Bars:
+    """How much comes out near-verbatim by each prompt, protected beside controls."""
+    shares = {"protected": [q.protected.mean() for q in prompts]}
+    shares["control"] = [q.control.mean() for q in prompts]
+    axes = Axis("prompt"), Axis("share written near-verbatim", limits=(0.0, 1.0))
+    caption = "Passages that come out near-verbatim. A prompt that makes controls come out too may "
+    caption += "hold the text itself."
+    look: dict[str, Any] = {"title": "reproduces", "size": (4.6, 3.2), "caption": caption}
+    return Bars([q.name for q in prompts], shares, *axes, **look)
+
+
+def plot_errors(rows: Rows, score: str) -> Lines:
+    """Error against the prompt's length."""
     kinds = list(dict.fromkeys(r["generator"] for r in rows if r["generator"] != "likelihood"))
-    length = Axis("length of the prompt (vectors or tokens)", scale="log2")
-    panels = []
-    for place, x in (("budget", length), ("bits", Axis("bits the prompt can carry", scale="log"))):
-        series = []
-        for kind, dash in zip(kinds, DASHES * 2, strict=False):
-            own = [row for row in rows if row["generator"] == kind]
-            series += _means(own, score, place, dash, kind if len(kinds) > 1 else "")
-        panels.append(Lines(x, Axis(score_in_words(score), limits=(-0.03, None)), series))
+    series = []
+    for kind, dash in zip(kinds, DASHES * 2, strict=False):
+        own = [row for row in rows if row["generator"] == kind]
+        series += _means(own, score, "budget", dash, kind if len(kinds) > 1 else "")
+    x = Axis("length of the prompt (vectors or tokens)", scale="log2")
     caption = "Error of what M writes, mean over items with 95 % intervals. A long prompt writes "
     caption += "the text itself, seen or not: only the distance from the controls is evidence."
-    return Panels(panels, 2, shared=True, size=(8.2, 3.6), caption=caption)
+    y = Axis(score_in_words(score), limits=(-0.03, None))
+    return Lines(x, y, series, size=(5.2, 4.4), caption=caption)
 
 
 def _means(rows: Rows, score: str, place: str, dash: str = "", kind: str = "") -> list[Series]:
@@ -77,7 +101,7 @@ def plot_roc(asked: Sequence[Question], main: Question) -> Lines:
                 # Nothing is zero on a logarithmic axis: rates without a false positive stand at
                 # the left edge.
                 false = np.maximum(false, 0.5 / len(question.control))
-                label = f"{question.name}, {name} ({auc(values, question.control).mid:.2f})"
+                label = f"{question.title}, {name} ({auc(values, question.control).mid:.2f})"
                 series.append(Series(label, false, true, style="steps", dash=dash, group=group))
     low = 0.5 / len(main.control)
     chance = np.geomspace(low, 1, 50)
@@ -136,20 +160,42 @@ def plot_audit_panels(runs: Sequence[Mapping[str, Any]]) -> Panels:
 
 
 def plot_overlaps(runs: Sequence[Mapping[str, Any]]) -> Lines:
-    """Estimated against true overlap, with intervals, by model size."""
+    """Lower limits of the overlap against the true one, by model size."""
     series = [Series("", [0, 1], [0, 1], role="theory", dash="solid", width=0.8)]
     for j, size in enumerate(sorted({run["size"] for run in runs}, key=_order)):
         own = sorted((run for run in runs if run["size"] == size), key=lambda run: run["overlap"])
-        low, mid, high = np.array([run["estimate"] for run in own]).T
+        low = np.array([run["estimate"]["low"] for run in own])
         # Seeds of one overlap stand side by side.
         at = np.array([run["overlap"] for run in own])
         rank = np.array([int(np.sum(at[:k] == at[k])) for k in range(len(at))])
         at = at + 0.012 * (rank - (np.bincount(rank).size - 1) / 2) + 0.02 * j
-        error = np.array([mid - low, high - mid])
-        series.append(Series(f"{size} model", at, mid, error, style="points", group=j))
-    axes = Axis("overlap ρ"), Axis("estimate, 90 % interval", limits=(-0.03, 1.03))
-    caption = "Overlap estimated from the likelihood of protected and control items."
+        series.append(Series(f"{size} model", at, low, style="points", group=j))
+    axes = Axis("overlap ρ"), Axis("at least, with 95 % confidence", limits=(-0.03, 1.03))
+    caption = "Lower limits of the overlap from the likelihood of protected and control items: "
+    caption += "they must lie below the line."
     return Lines(*axes, series, size=(4.6, 3.6), caption=caption)
+
+
+def plot_power(rows: Rows) -> Panels:
+    """Share of audits that find what is there, by kind of model and how often it was read."""
+    panels = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        series = []
+        for group, times in enumerate(sorted({row["repetitions"] for row in rows})):
+            found: dict[float, list[int]] = {}
+            for row in rows:
+                if (row["kind"], row["repetitions"]) == (kind, times):
+                    sums = found.setdefault(row["overlap"], [0, 0])
+                    found[row["overlap"]] = [sums[0] + row["found"], sums[1] + row["audits"]]
+            at = sorted(found)
+            shares = [found[x][0] / found[x][1] for x in at]
+            series.append(Series(f"read {times} ×", at, shares, style="both", group=group))
+        axes = Axis("share of protected texts seen"), Axis("found", limits=(-0.03, 1.03))
+        panels.append(Lines(*axes, series, title=kind))
+    caption = "Share of audits that find something, at level 0.01, over all numbers of documents. "
+    caption += "Lines: how often a seen text was read, relative to others."
+    size = (4.2 * min(2, len(panels)), 3.0 * -(-len(panels) // 2))
+    return Panels(panels, min(2, len(panels)), shared=True, size=size, caption=caption)
 
 
 def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
@@ -182,6 +228,39 @@ def plot_images(ranked: Rows, levels: int, most: int = 8) -> Map:
     caption = "Targets above outputs, nearest first: protected images, then controls, with mean "
     caption += "squared errors."
     return Map(*axes, *cells, size=(0.8 * columns + 1.2, 3.6), caption=caption, **look)
+
+
+def plot_works(covers: Sequence[Cover], most: int = 8, bins: int = 400) -> Map:
+    """Works from end to end: how likely each place comes out, and where it did."""
+    shown = sorted(covers, key=lambda cover: (cover.side != "protected", -cover.out.sum()))[:most]
+    longest = max(len(cover.p) for cover in shown)
+    edges = np.linspace(0, longest, bins + 1)
+    values = np.full((2 * len(shown), bins), np.nan)  # a blank row above each, for marks
+    places: list[tuple[float, float]] = []
+    for lane, cover in enumerate(shown):
+        for k in range(bins):
+            inside = slice(int(edges[k]), max(int(edges[k + 1]), int(edges[k]) + 1))
+            p = cover.p[inside][~np.isnan(cover.p[inside])]
+            if len(p):
+                values[2 * lane + 1, k] = max(float(p.max()), LEAST)
+            elif cover.asked[inside].any():  # no likelihoods: what came out, and what did not
+                values[2 * lane + 1, k] = 1.0 if cover.out[inside].any() else LEAST
+            if cover.out[inside].any():
+                places.append(((edges[k] + edges[k + 1]) / 2000, lane - 0.42))
+    at = np.array(places).reshape(-1, 2)
+    look: dict[str, Any] = {"style": "points", "sizes": [9.0] * len(at)}
+    marks = [Series("came out near-verbatim", at[:, 0], at[:, 1], **look)] if len(at) else []
+    names = [f"{cover.name} ({cover.side})" for cover in shown]
+    y = Axis("", places=list(range(len(shown))), names=names, limits=(len(shown) - 0.6, -0.55))
+    value = Axis("probability to come out", scale="log", limits=(LEAST, 1.0))
+    rows = [edge for lane in range(len(shown)) for edge in (lane - 0.6, lane - 0.3)]
+    cells = edges / 1000, [*rows, len(shown) - 0.6], values
+    caption = "Each work from beginning to end. Color: the probability that M, given the words "
+    caption += "before, writes the next ones verbatim, the largest of the windows over a place. "
+    caption += "Dots: came out near-verbatim. Blank: not asked."
+    size = (8.6, 1.3 + 0.5 * len(shown))
+    x = Axis("place in the work", unit="thousand characters")
+    return Map(x, y, value, *cells, lines=marks, size=size, caption=caption)
 
 
 def _order(size: str) -> tuple[int, str]:
