@@ -8,7 +8,7 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled \
 PYTEST := $(CACHE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 
-.PHONY: demo quick test check claims mutants bench fuzz clean
+.PHONY: demo quick test check docs claims mutants bench fuzz clean
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,6 +32,12 @@ PYTEST := $(CACHE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 	  || echo "no browser: the tests of the page will be skipped"
 	touch $@
 
+# Slurm for the test of sweeps on it; skipped where it cannot be had.
+.venv/slurm: .venv/dev
+	command -v slurmctld > /dev/null || (apt-get update -qq && apt-get install -y -qq slurm-wlm munge) > /dev/null 2>&1 \
+	  || echo "no Slurm: its test will be skipped"
+	touch $@
+
 .venv/docs: .venv/dev
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	touch $@
@@ -41,7 +47,7 @@ demo: .venv/core
 	$(BIN)/python examples/demo.py out/demo
 
 ## Everything that must pass: units, exact systems, properties, docstrings, examples.
-test: .venv/pretrained .venv/browser
+test: .venv/pretrained .venv/browser .venv/slurm
 	$(PYTEST) --dist loadscope -m 'not claim and not document'
 
 ## The core path, in two minutes.
@@ -55,7 +61,12 @@ check: .venv/docs .venv/pretrained
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(PYTEST) -m document
+	$(MAKE) docs
+
+## The site, from docs/_build/html/index.html on; every link inside it must lead somewhere.
+docs: .venv/docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 
 ## The slow checks of theorems against runs.
 claims: .venv/pretrained

@@ -23,8 +23,8 @@ from metastable.models import (
     train_model,
 )
 from metastable.models.pretrained import messages
+from metastable.report import save_figure
 from metastable.report.figures.overlay import plot_overlay, plot_training
-from metastable.report.page import save_figures
 
 STEPS = (0, 10, 30, 100, 300)
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/training")
@@ -57,11 +57,13 @@ for row in found.table():
         {name: value if isinstance(value, str) else round(value, 3) for name, value in row.items()}
     )
 assert found.verdicts.agrees
-folder.mkdir(parents=True, exist_ok=True)
-save_figures(
-    {"training": plot_training(found, found.steps), "overlay": plot_overlay(found)}, folder
-)
+figures = {"training": plot_training(found, found.steps), "overlay": plot_overlay(found)}
+for name, figure in figures.items():
+    for path in save_figure(figure, folder, f"17_training_time_{name}"):
+        print(path)
 for name, snapshot in kept.items():
-    if not (folder / name.replace(" ", "-")).exists():
-        save_model(snapshot, folder / name.replace(" ", "-"))
-print(f"{folder}/training.png; again with: metastable inspect {folder}/step-* --text ...")
+    place = folder / f"17_training_time_{name.replace(' ', '-')}"
+    if not place.exists():
+        save_model(snapshot, place)
+    print(place)
+print(f"again with: metastable inspect {folder}/17_training_time_step-* --text ...")

@@ -5,8 +5,11 @@ reproductions: `make claims`) and `document` (every example and code block: `mak
 """
 
 import gc
+import os
 import signal
 from pathlib import Path
+
+os.environ.setdefault("METASTABLE_CACHE", "off")  # nothing is kept in the home of who runs tests
 
 import jax
 import pytest

@@ -223,7 +223,9 @@ def test_the_package_is_a_program():
     done = subprocess.run(
         [sys.executable, "-m", "metastable", "--version"], capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout.strip()) == (0, ms.__version__)
+    version, *commit = done.stdout.split()
+    assert (done.returncode, version) == (0, ms.__version__)
+    assert commit[:1] in ([], ["(commit"])  # that of a clone
 
 
 def test_the_package_says_that_it_is_typed():

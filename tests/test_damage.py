@@ -106,8 +106,8 @@ def test_a_manifest_that_is_not_ours_is_one_line(kept, tmp_path, text):
 
 def test_odd_json_in_the_files_of_audits_and_sweeps_is_one_line(tmp_path):
     texts = [
-        ("null.json", "{}"),
-        ("null.json", "[1]"),
+        ("validation.json", "{}"),
+        ("validation.json", "[1]"),
         ("data.zarr/zarr.json", '{"attributes":[]}'),
     ]
     for name, text in texts:

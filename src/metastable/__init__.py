@@ -11,7 +11,7 @@ from importlib import import_module
 
 from metastable.core.lazy import attach
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # JAX is loaded with the first public name, which may be used inside a compiled function: too late
 # to ask for float64. It is asked for here, of the loaded JAX or of the one to come.

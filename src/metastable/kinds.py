@@ -10,7 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from metastable.core.errors import did_you_mean
 from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
+from metastable.core.recognise import advise
 from metastable.core.result import Result, read_result, write_result
 from metastable.core.spec import Spec
 from metastable.core.toml import read_toml
@@ -140,7 +142,8 @@ def make(
     """The spec of a tree of plain values, whose `kind` says of which sort; else it is `kind`."""
     stated = tree.get("kind", kind)
     if not isinstance(stated, str) or stated not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {stated!r}: choose one.")
+        remedy = did_you_mean(stated, KINDS) or "choose one."
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {stated!r}: {remedy}")
     return spec_class(stated).from_tree(tree, overrides, folder)
 
 
@@ -191,11 +194,8 @@ def open(folder: str | Path) -> Result:
     `manifest["unchecked"]` says so where an older version kept no checksums.
     """
     folder = Path(folder)
-    manifest = open_folder(
-        folder,
-        f"DIR must hold a finished result (with {MANIFEST}); got {folder}: make one with "
-        "`metastable run --out DIR`.",
-    )
+    got = advise(folder, "report") or f"got {folder}: make one with `metastable run --out DIR`."
+    manifest = open_folder(folder, f"DIR must hold a finished result (with {MANIFEST}); {got}")
     try:
         spec = load_spec(folder / SPEC)
     except ValueError as error:

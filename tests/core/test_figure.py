@@ -103,8 +103,10 @@ def test_a_figure_can_be_drawn_on_axes_of_others():
 def test_size_and_style_are_the_callers():
     assert draw(LINES, size=(3.3, 2.0)).get_size_inches().tolist() == [3.3, 2.0]
     assert draw(LINES, style="paper").axes
-    with pytest.raises(ValueError, match="'page' or 'paper'"):
+    with pytest.raises(ValueError, match="'default' or 'paper'"):
         draw(LINES, style="poster")
+    with pytest.raises(ValueError, match="'column', 'page'"):
+        draw(LINES, size="wide")
 
 
 def test_a_film_has_every_frame(tmp_path):

@@ -10,7 +10,15 @@ import pytest
 from metastable.core.interrupts import ABANDONED, interruptible, raise_interrupt
 
 
-def test_a_call_that_cannot_be_stopped_is_left_behind():
+@pytest.fixture
+def handler():
+    """The program's handler: Python's own would be lost in a callback of JAX's collector."""
+    before = signal.signal(signal.SIGINT, raise_interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_call_that_cannot_be_stopped_is_left_behind(handler):
     end = threading.Event()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
@@ -35,13 +43,9 @@ class Finalized:
         Finalized.done = True
 
 
-def test_a_signal_inside_a_finalizer_is_heard_after_it():
-    before = signal.signal(signal.SIGINT, raise_interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            del_me = Finalized()
-            del del_me  # Python's own handler would raise here, and the exception would be lost
-            assert Finalized.done
-            time.sleep(10)
-    finally:
-        signal.signal(signal.SIGINT, before)
+def test_a_signal_inside_a_finalizer_is_heard_after_it(handler):
+    with pytest.raises(KeyboardInterrupt):
+        del_me = Finalized()
+        del del_me  # Python's own handler would raise here, and the exception would be lost
+        assert Finalized.done
+        time.sleep(10)

@@ -73,7 +73,8 @@ def call(*words: Any) -> Answer:
 def files_of(folder: Path) -> list[Path]:
     """Files of a result, those aside that are made again from the others."""
     paths = (path.relative_to(folder) for path in sorted(folder.rglob("*")))
-    derived = {"report.html", "figures", "ranked.csv", "log.jsonl"}
+    derived = {"report.html", "figures", "page.json", "log.jsonl"}
+    derived |= {"ranked_trained_on.csv", "ranked_reproduces.csv"}
     return [p for p in paths if (folder / p).is_file() and p.parts[0] not in derived]
 
 
@@ -135,7 +136,7 @@ def make_audit(root: Path) -> Case:
 
 def open_audit(folder: Path) -> tuple[Answer, Any]:
     answer = call("report", folder)
-    numbers = (folder / "ranked.csv").read_bytes() if answer.code == 0 else None
+    numbers = (folder / "ranked_trained_on.csv").read_bytes() if answer.code == 0 else None
     return answer, numbers
 
 

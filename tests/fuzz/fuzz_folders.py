@@ -12,7 +12,7 @@ JSON = [b"", b"{}", b"[]", b"null", b"0", b'"x"', b"{", b'{"attributes": []}', b
         b'{"outcome": 3}', b'{"outcome": {"name": "done"}}', b'{"files_sha256": 1}',
         b'{"attributes": {"sweep": 1}, "zarr_format": 3, "node_type": "group"}',
         b"[" * 5000 + b"]" * 5000, b"1" * 5000, b"NaN", b"{}\n{}"]  # fmt: skip
-NAMES = ["manifest.json", "spec.toml", "zarr.json", "items.csv", "runs.json", "null.json",
+NAMES = ["manifest.json", "spec.toml", "zarr.json", "items.csv", "runs.json", "validation.json",
          "verdicts.json", "config.toml", "report.html", "unfinished/flow.npz", "failures.json",
          "data.zarr/zarr.json", "data.zarr/done", "model.json", "split.json"]  # fmt: skip
 PLACES = ["it", "missing", "file", "file/inside", "loop", "loop/inside", "broken", "./it/../it",
@@ -20,14 +20,14 @@ PLACES = ["it", "missing", "file", "file/inside", "loop", "loop/inside", "broken
           "x" * 300, "/".join(["d"] * 3000), "é\u202e", "a\nb", " ", "~", "$HOME", "*", "\udcff",
           "spec.toml"]  # fmt: skip
 # What reads a folder, and what would write one.
-READING = [("compare",), ("report",), ("audit", "report"), ("sweep", "status")]
+READING = [("compare",), ("report",), ("audit", "report"), ("audit", "verify"), ("sweep", "status")]
 WRITING = [
     ("run", "--tokens", "4", "--horizon", "0.5", "--set", "flow.frames=3", "--out"),
     ("run", "spec.toml", "--out"),
     ("learn", "learn.toml", "--out"),
     ("sweep", "sweep.toml", "--out"),
     ("audit", "run", "spec.toml", "--out"),
-    ("audit", "canaries", "file", "--inserted", "1", "--references", "2", "--out"),
+    ("audit", "canaries", "file", "--pairs", "1", "--words", "2", "--out"),
     ("gaussian", "spectra", "wigner", "--size", "40", "--out"),
     ("gaussian", "spectra", "--matrix"),
     ("inspect", "--text"),

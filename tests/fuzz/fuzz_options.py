@@ -58,13 +58,17 @@ BASES: dict[tuple[str, ...], list[list[str]]] = {
         ["nothing"],
     ],
     ("audit", "run"): [["audit.toml", *TAKEN]],
+    ("audit", "plan"): [["audit.toml", *TAKEN]],
     ("audit", "sweep"): [["audit.toml", *TAKEN]],
-    ("audit", "null"): [["audit.toml", *TAKEN]],
     ("audit", "canaries"): [
-        ["words.txt", "--inserted", "2", "--references", "3", "--times", "1", "--out", "out"],
+        ["words.txt", "--pairs", "2", "--words", "3", "--times", "1", "--out", "out"],
         ["words.txt", *TAKEN],
     ],
+    ("audit", "reveal"): [["taken", "--model", "model", "--out", "out"], ["kept", *TAKEN]],
     ("audit", "report"): [["taken"]],
+    ("audit", "verify"): [["taken"]],
+    ("audit", "serve"): [["taken"]],
+    ("audit", "validate"): [["--help"]],  # with any other folder it would train for hours
 }
 DEAR = ["0.5", "--steps", "--epochs", "activation_signs", "model"]  # of a base that computes
 KEYS = ["field.beta", "measure.tokens", "flow.frames", "flow.horizon", "field", "x.y.z", "name",

@@ -19,7 +19,7 @@ from metastable.models.ablate import (
 )
 from metastable.models.network import wrap
 from metastable.models.own.transformer import DecoderOnly, EncoderDecoder, Trace, TransformerConfig
-from metastable.models.passes import pass_through
+from metastable.models.passes import pass_rows, pass_through
 
 from .made import IDS, OTHER, save_tiny
 
@@ -96,7 +96,7 @@ def test_states_are_those_of_transformers_to_the_bit(folders, name, dtype):
     network, model = wrap(model_at(folders[name], dtype)), model_at(folders[name], dtype)
     for part in parts_of(name):
         expected, last = reference(model, [IDS, OTHER], part)
-        runs = pass_through(network, [IDS, OTHER], part=part)
+        runs = pass_rows(network, [IDS, OTHER], part=part)
         for row, run in enumerate(runs):
             assert all(state.dtype == np.float32 for state in run.states)
             assert run.times == [float(k) for k in range(len(expected) + 1)]
@@ -263,7 +263,7 @@ def test_every_sublayer_is_what_the_model_s_own_parts_give(networks, name):
 @pytest.mark.parametrize("name", ["mixtral", "olmoe"])
 def test_routing_says_which_experts_answered_and_how_loudly(networks, name):
     network = networks[name]
-    runs = pass_through(network, [IDS, OTHER], inside=True)
+    runs = pass_rows(network, [IDS, OTHER], inside=True)
     for run in runs:
         for layer, inner in zip(run.applied, run.inside, strict=True):
             with torch.no_grad():
@@ -297,7 +297,7 @@ def test_a_batch_is_its_rows_and_leaves_no_hooks(networks, name):
     network = networks[name]
     before, weights = hooks(network.model), {k: v.clone() for k, v in state(network).items()}
     for part in parts_of(name):
-        both = pass_through(network, [IDS, OTHER], part=part, inside=True)
+        both = pass_rows(network, [IDS, OTHER], part=part, inside=True)
         for ids, row in zip((IDS, OTHER), both, strict=True):
             alone = pass_through(network, ids, part=part, inside=True)
             for one, other in zip(alone.states, row.states, strict=True):
@@ -325,7 +325,7 @@ def test_tokens_go_where_the_weights_are(folders):
 
 def test_rows_of_unequal_length_are_refused(networks):
     with pytest.raises(ValueError, match=r"ids must be rows of equal length; got 11, 3: cut"):
-        pass_through(networks["gpt2"], [IDS, IDS[:3]])
+        pass_rows(networks["gpt2"], [IDS, IDS[:3]])
 
 
 def test_hooks_are_gone_after_an_error(networks):
@@ -343,7 +343,7 @@ def test_rows_that_overflow_end_alone(folders):
     network = wrap(model_at(folders["gpt2"]))
     with torch.no_grad():
         network.model.wte.weight[30] = torch.inf
-    one, two = pass_through(network, [IDS, OTHER], inside=True)
+    one, two = pass_rows(network, [IDS, OTHER], inside=True)
     assert (one.ending, len(one.states), len(one.inside)) == ("done", 4, 3)
     assert (two.ending, len(two.states), len(two.inside)) == ("blow_up", 0, 0)
     assert one.final is not None and two.final is None
@@ -381,7 +381,7 @@ def test_the_inside_of_our_own_layers(norm_first):
     for k, inner in enumerate(run.inside):
         assert np.allclose(inner.middle, trace.middles[k][0], atol=1e-5)
         assert np.allclose(inner.maps, trace.maps[k][0], atol=1e-5)
-    two = pass_through(wrap(EncoderDecoder(config)), [IDS, OTHER], part="decoder", inside=True)
+    two = pass_rows(wrap(EncoderDecoder(config)), [IDS, OTHER], part="decoder", inside=True)
     for inner in (inner for run in two for inner in run.inside):
         if norm_first:
             total = inner.state + inner.attended + inner.crossed + inner.fed

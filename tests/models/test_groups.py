@@ -13,7 +13,7 @@ from metastable.models.groups import CLEAR, Merge, follow_labels
 from metastable.observe.clusters import clusters
 from metastable.report.drawing import draw
 from metastable.report.figures.words import MOST_ROWS, plot_groups
-from metastable.report.style import CATEGORIES
+from metastable.report.styles import CATEGORIES
 
 NEAR = 0.1  # radians; cos 0.1 = 0.995
 

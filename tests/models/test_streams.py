@@ -139,14 +139,14 @@ def test_several_prompts_give_several_trajectories(networks, kind, monkeypatch):
     """Those of one length together, whatever their order; each as if it were alone."""
     prompts = [IDS, IDS[:5], IDS[::-1], np.array(IDS[3:8]), torch.tensor(IDS[2:]), IDS[:5][::-1]]
     sizes = []
-    inner = capturing.pass_through
+    inner = capturing.pass_rows
 
     def counted(network, rows, **told):
         sizes.append(len(rows))
         return inner(network, rows, **told)
 
     alone = [capture(networks[kind], prompt, sphere=False) for prompt in prompts]
-    monkeypatch.setattr(capturing, "pass_through", counted)
+    monkeypatch.setattr(capturing, "pass_rows", counted)
     runs = capture(networks[kind], prompts, sphere=False)
     assert sorted(sizes) == [1, 2, 3] and isinstance(runs, list)
     for run, one in zip(runs, alone, strict=True):

@@ -108,7 +108,7 @@ def test_the_heads_of_a_layer_are_its_attention(tmp_path, name, factor):
 def test_the_radius_is_the_mean_square_length_of_what_is_seen(tmp_path, kind):
     """√Σ(g² + b²) for tokens of random direction; the gain of Gemma is 1 + its weight."""
     network = load(save_tiny(kind, tmp_path / kind, hidden_size=64, word_embed_proj_dim=64))
-    run = pass_through(network, [list(range(1, 40))], inside=True)[0]
+    run = pass_through(network, list(range(1, 40)), inside=True)
     heads = head_matrices(network)
     assert heads[0].query.shape == ((12 if kind.startswith("gemma") else 16), 64)
     for layer, inner in enumerate(run.inside):

@@ -11,8 +11,9 @@ from metastable.core.outcome import Outcome
 from metastable.core.result import Answer
 from metastable.learn.curves import Chart, Curves, Frames
 from metastable.learn.spec import Classification
-from metastable.report.drawing import draw, write_film
+from metastable.report.drawing import draw
 from metastable.report.figures.learning import film_frames, plot_chart, plot_frames
+from metastable.report.gif import write_film
 from metastable.report.pages.study import write_study
 from metastable.report.studies import result_of_study
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from metastable.report import plot_angles, plot_strip, save_figure
-from metastable.report.style import INK
+from metastable.report.styles import INK
 from metastable.report.svg import inline_svg
 from tests.report import made
 

@@ -19,7 +19,6 @@ __all__ = ["main"]
 app = typer.Typer(
     name="metastable",
     help="A laboratory for transformers seen as interacting particles.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     cls=failures.Commands,
@@ -29,10 +28,15 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and the commit of a clone.")
+    ] = False,
 ) -> None:
     if version:
-        print(__version__)
+        from metastable.core.provenance import source_commit
+
+        commit = source_commit()
+        print(__version__ if commit is None else f"{__version__} (commit {commit[:12]})")
         raise typer.Exit()
 
 

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import platform
+import shutil
 from typing import Any
 
 import numpy as np
 
+from metastable.core import compiled
 from metastable.core.numerics import jax, jnp
 from metastable.core.provenance import versions
 from metastable.fields import SelfAttention
 from metastable.flows import flow
 from metastable.measures import orthogonal, uniform
 
+# What may be installed beside: the modules that show it is there, what it is for, and how.
+EXTRAS = {
+    "models": ("torch transformers sklearn", "read pretrained transformers, audit models"),
+    "explorer": ("fastapi uvicorn websockets", "the live page, `metastable explore`"),
+    "cluster": ("distributed dask_jobqueue", "sweeps on dask clusters and Slurm"),
+    "transport": ("ot", "Wasserstein distances between unequal masses"),
+    "nufft": ("jax_finufft", "faster sums on the circle and S² at large β"),
+}
+
+
+def list_extras() -> dict[str, dict[str, Any]]:
+    """Each extra: whether it is there, what it enables, and the command that installs it."""
+    found = {
+        name: {
+            "installed": all(importlib.util.find_spec(module) for module in modules.split()),
+            "enables": purpose,
+            "install": f"pip install 'metastable[{name}]'",
+        }
+        for name, (modules, purpose) in EXTRAS.items()
+    }
+    found["GPU"] = {
+        "installed": jax.default_backend() == "gpu",
+        "enables": "flows, sums and ensembles on an NVIDIA card",
+        "install": "pip install 'jax[cuda13]'",
+    }
+    found["chromium"] = {
+        "installed": shutil.which("chromium") is not None,
+        "enables": "audit pages as PDF",
+        "install": "apt install chromium",
+    }
+    return found
+
 
 def check_machine() -> dict[str, Any]:
-    """Versions, devices and checks; `healthy` when every check passed."""
+    """Versions, devices, compiled code and checks; `healthy` when every check passed."""
+    cache = compiled.describe()
     checks = {
         "float64 is on": jnp.zeros(1).dtype == jnp.float64,
         "the compiler agrees with NumPy above 16384 rows": compiler_is_sound(),
@@ -27,9 +63,24 @@ def check_machine() -> dict[str, Any]:
         "versions": versions(),
         "platform": platform.platform(),
         "devices": [str(device) for device in jax.devices()],
+        "compiled": cache | {"sentence": say_compiled(cache)},
+        "extras": list_extras(),
         "checks": {name: bool(passed) for name, passed in checks.items()},
         "healthy": all(checks.values()),
     }
+
+
+def say_compiled(cache: dict[str, Any]) -> str:
+    """One line: where compiled code is kept, how much, and how to be rid of it."""
+    if cache["folder"] is None:
+        return "not kept (METASTABLE_CACHE=off, or no folder that can be written)"
+    if cache["chosen_by"] == "user":
+        return f"{cache['folder']} (JAX_COMPILATION_CACHE_DIR; left to JAX)"
+    size = f"{cache['bytes'] / 2**20:.1f} of {cache['limit'] / 2**20:.0f} MiB"
+    return (
+        f"{cache['folder']}: {cache['entries']} entries, {size}; `metastable doctor --clear-cache` "
+        "removes them"
+    )
 
 
 def compiler_is_sound(rows: int = 20_000) -> bool:

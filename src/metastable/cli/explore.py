@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,13 @@ def explore(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page once it answers.")
     ] = True,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write DIR/index.html, a page that computes by itself, and start no server.",
+        ),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -33,6 +41,9 @@ def explore(
 
     On any address but this machine's own a token is needed, which is part of the printed address.
     """
+    if export is not None:
+        _export(folder, export, as_json)
+        return
     for package in ("fastapi", "uvicorn", "websockets"):
         if find_spec(package) is None:
             raise ValueError(
@@ -45,3 +56,20 @@ def explore(
         print(json.dumps({"url": url}) if as_json else f"{url}  (Ctrl-C to end)", flush=True)
 
     serve(folder, host, port, token=token, runs=runs, browser=browser, say=say)
+
+
+def _export(folder: Path | None, export: Path, as_json: bool) -> None:
+    """Write the page that needs nothing into a folder; runs of another folder stay out of it."""
+    if folder is not None:
+        raise ValueError(
+            f"FOLDER cannot be given with --export; got {folder}: the page holds no runs, leave it "
+            "out."
+        )
+    if export.exists() and not export.is_dir():
+        raise ValueError(f"--export must name a folder; got the file {export}: name another.")
+    from metastable.explorer.tables import write_page
+
+    if not as_json:
+        print("Making the tables of theory: some seconds.", file=sys.stderr, flush=True)
+    file = write_page(export / "index.html")
+    print(json.dumps({"page": str(file)}) if as_json else file, flush=True)

@@ -16,12 +16,15 @@ from typer.core import TyperGroup
 
 from metastable.core.folder import FULL, DiskFull
 from metastable.core.interrupts import line_for, option
+from metastable.core.recognise import advise
 
 # The system's answers to a name, a path or a port that was given: bad input, not a failure.
 REFUSED = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS, errno.EADDRINUSE, errno.EADDRNOTAVAIL),
 )
+# Options whose values are places, but not the one that a command is about.
+PLACES = ("--out", "--text", "--plugin", "--model", "--reference", "--versions", "--set")
 LONGEST_LINE = 600  # characters
 LONGEST = 300  # characters of a message that was not written for people
 
@@ -70,8 +73,28 @@ def describe_error(error: BaseException, arguments: Sequence[str]) -> tuple[str,
     """The line that tells of an exception, and the exit code.
 
     1: could not be computed or written; 2: bad input; 130: interrupted. `arguments` are those of
-    the command line, without the program.
+    the command line, without the program. Bad input that another command would take is sent there.
     """
+    line, code = _describe(error, arguments)
+    hint = _hint(arguments) if code == 2 else None
+    return (line if hint is None or hint in line else _line(f"{line} {hint}", ""), code)
+
+
+def _hint(arguments: Sequence[str]) -> str | None:
+    """Where a file or folder belongs that this command does not take; else None."""
+    words = [
+        word
+        for before, word in itertools.pairwise(("", *arguments))
+        if not word.startswith("-") and before not in PLACES
+    ]
+    if not words:
+        return None
+    two = words[0] in ("audit", "gaussian") or words[:2] == ["sweep", "status"]
+    command, places = " ".join(words[: 1 + two]), words[1 + two :]
+    return next((hint for word in places if (hint := advise(word, command))), None)
+
+
+def _describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return line_for(arguments), 130
     format_message = getattr(error, "format_message", None)  # click's complaints about options
@@ -133,10 +156,10 @@ def _is_own(error: OSError) -> bool:
     return error.errno is not None and error.strerror != os.strerror(error.errno)
 
 
-def _line(message: str) -> str:
+def _line(message: str, head: str = "metastable: ") -> str:
     """One line of at most 600 characters; of a longer message the middle is left out."""
     message = message.split("\n---")[0]  # JAX appends a note on its own frames
-    text = "metastable: " + " ".join(message.split())
+    text = head + " ".join(message.split())
     if len(text) <= LONGEST_LINE:
         return text
     return f"{text[: LONGEST_LINE - 200]} … {text[-190:]}"

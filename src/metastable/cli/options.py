@@ -32,6 +32,10 @@ Plugin = Annotated[
         help="Run a Python file that registers fields, starts, observables or claims.",
     ),
 ]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE.csv", help="Write the table into a new CSV file too."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

@@ -70,9 +70,13 @@ def _list(as_json: bool) -> None:
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
-    names = [n for n in ("agree", "disagree", "not_applicable", "failed") if summary[n]]
-    counts = ", ".join(f"{summary[name]} {name.replace('_', ' ')}" for name in names)
-    print(f"{counts} in {summary['seconds']:.0f} s; {summary['resumed']} were done before")
+    entries = summary["entries"]
+    known = sum(e["as_known"] and e["verdict"] == "disagree" for e in entries)
+    others = [f"{known} disagree as is known"] if known else []
+    others += [f"{summary['failed']} failed"] if summary["failed"] else []
+    said = [f"{summary['agree']} of {len(entries)} entries agree with what was published", *others]
+    print(f"{', '.join(said)}.")
+    print(f"{summary['seconds']:.0f} s; {summary['resumed']} were done before")
     for entry in summary["entries"]:
         if not entry["as_known"]:
             print(f"  {entry['name']}: {entry['verdict']}, known to {entry['known']}")

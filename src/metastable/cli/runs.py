@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, Plugin, conclude, leave, read_setting, show
+from metastable.cli.options import Csv, Debug, Json, Plugin, conclude, leave, read_setting, show
 from metastable.core.interrupts import interruption
 from metastable.core.spec import Spec
 
@@ -51,6 +52,9 @@ def run(
     Without SPEC: uniform tokens under self-attention, from the options. The same command run again
     on a folder whose run was cut short goes on where it stopped.
     """
+    # Loading and tracing make a million objects that stay: looking through them again and again
+    # takes a tenth of a short run.
+    gc.set_threshold(100_000, 50, 100)
     from metastable import kinds
     from metastable.flows.spec import Experiment
     from metastable.report.text import print_result
@@ -116,7 +120,8 @@ def carry_out(spec: Spec | dict[str, Any], out: Path | None, as_json: bool) -> N
     if interrupted:
         remedy = "" if out is not None else " With --out DIR it can be gone on with."
         print(f"metastable: {interruption(out)}{remedy}", file=sys.stderr)
-    failed = result.outcome.name == "diverged" or not result.verdicts.agrees
+    found = result.kind != "audit" and not result.verdicts.agrees  # an audit may find what it likes
+    failed = result.outcome.name == "diverged" or found
     leave(interrupted=interrupted, failed=failed)
 
 
@@ -128,6 +133,7 @@ def predict(
         bool, typer.Option("--unnormalized", help="USA instead of SA.")
     ] = False,
     noise: Annotated[float | None, typer.Option(help="Noise of inverse strength KAPPA.")] = None,
+    csv: Csv = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -139,11 +145,14 @@ def predict(
     if noise is not None:
         field = field + Noise(noise)
     prediction = ask(field, dim, tokens)
+    if csv is not None:
+        prediction.to_csv(csv)
     show(prediction.to_dict(), as_json, prediction.print)
 
 
 def compare(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    csv: Csv = None,
     plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -151,8 +160,13 @@ def compare(
     """Verdict rows of a finished run; exit code 1 when something disagrees."""
     from metastable import kinds
 
-    verdicts = kinds.open(folder).verdicts
+    result = kinds.open(folder)
+    verdicts = result.verdicts
+    if csv is not None:
+        verdicts.to_csv(csv)
     note = tell_unchecked(folder)
+    if not as_json:
+        print(result.sentence)
     show(verdicts.to_dict() | {"unchecked": note}, as_json, verdicts.print)
     leave(interrupted=False, failed=not verdicts.agrees)
 
@@ -164,6 +178,7 @@ def report(
     png: Annotated[
         bool, typer.Option("--png", help="A PNG of every figure too, for slides.")
     ] = False,
+    csv: Csv = None,
     plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -175,8 +190,20 @@ def report(
 
     with with_png() if png else nullcontext():
         page, sweeping = _remake(folder)
+    if csv is not None:
+        _write_table(folder, csv, sweeping)
     note = None if sweeping else tell_unchecked(folder)
+    if not as_json and (sentence := _sentence(folder)):
+        print(sentence)
     print(json.dumps({"page": str(page), "unchecked": note}) if as_json else page)
+
+
+def _sentence(folder: Path) -> str:
+    """The answer that the manifest of a folder keeps; nothing while its work goes on."""
+    from metastable.core.folder import MANIFEST
+
+    kept = folder / MANIFEST
+    return json.loads(kept.read_text("utf-8")).get("sentence", "") if kept.is_file() else ""
 
 
 def _remake(folder: Path) -> tuple[Path, bool]:
@@ -187,7 +214,8 @@ def _remake(folder: Path) -> tuple[Path, bool]:
 
         return report_sweep(folder), True
     if any(
-        (folder / name).is_file() for name in ("items.csv", "sweep.json", "runs.json", "null.json")
+        (folder / name).is_file()
+        for name in ("items.csv", "sweep.json", "runs.json", "validation.json")
     ):
         from metastable.report.pages.audit import report_audit
 
@@ -195,6 +223,18 @@ def _remake(folder: Path) -> tuple[Path, bool]:
     from metastable import kinds
 
     return kinds.remake_page(kinds.open(folder)), False
+
+
+def _write_table(folder: Path, csv: Path, sweeping: bool) -> None:
+    """The table of a result as CSV; of a sweep also while it runs."""
+    if sweeping:
+        from metastable.sweep.status import write_means
+
+        write_means(folder, csv)
+        return
+    from metastable import kinds
+
+    kinds.open(folder).to_csv(csv)
 
 
 def tell_unchecked(folder: Path) -> str | None:
@@ -207,8 +247,20 @@ def tell_unchecked(folder: Path) -> str | None:
     return note
 
 
-def doctor(as_json: Json = False, debug: Debug = False) -> None:
-    """Versions, devices, and a self-check of the numerics."""
+def doctor(
+    clear_cache: Annotated[
+        bool, typer.Option("--clear-cache", help="Remove the compiled code kept on disk, and end.")
+    ] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Versions, devices, the place of compiled code, and a self-check of the numerics."""
+    if clear_cache:
+        from metastable.core.compiled import clear
+
+        removed = clear()
+        show({"removed": removed}, as_json, lambda: print(f"{removed} entries removed"))
+        return
     from metastable.cli.doctor import check_machine
     from metastable.report.text import print_doctor
 

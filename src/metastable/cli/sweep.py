@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metastable.cli.options import Debug, Json, Plugin, leave, show
+from metastable.cli.options import Csv, Debug, Json, Plugin, leave, show
 
 if TYPE_CHECKING:
     from metastable.sweep.execute import Summary
@@ -25,7 +25,8 @@ def sweep(
     out: Annotated[Path | None, typer.Option(help="The store: new, or of this sweep.")] = None,
     workers: Annotated[int, typer.Option(help="Processes of this machine. [this one]")] = 0,
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of a dask scheduler: tcp://HOST:8786.")
+        str | None,
+        typer.Option(help="A dask scheduler, tcp://HOST:8786, or slurm:JOBS to submit jobs."),
     ] = None,
     add: Annotated[
         bool, typer.Option("--add", help="Extend axes and repetitions of the store.")
@@ -33,6 +34,7 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try failed cells again.")
     ] = False,
+    csv: Csv = None,
     as_json: Json = False,
     plugin: Plugin = None,
     debug: Debug = False,
@@ -45,7 +47,7 @@ def sweep(
     if what[0] == "status":
         if len(what) != 2:
             raise ValueError(f"sweep status needs one STORE; got {len(what) - 1}.")
-        return _status(Path(what[1]), as_json)
+        return _status(Path(what[1]), as_json, csv)
     if len(what) != 1 or out is None:
         raise ValueError(
             "sweep needs one SPEC.toml and --out STORE; got "
@@ -63,12 +65,19 @@ def sweep(
     except LostScheduler as lost:
         say(str(lost))
         raise typer.Exit(1) from None
+    if csv is not None:
+        from metastable.sweep.status import write_means
+
+        write_means(out, csv)
     show(summary.to_dict(), as_json, lambda: _print_summary(summary))
     disagrees = summary.verdicts is not None and not summary.verdicts.agrees
     leave(interrupted=summary.interrupted, failed=summary.failed > 0 or disagrees)
 
 
 def _print_summary(summary: Summary) -> None:
+    from metastable.sweep.status import answer, open_sweep
+
+    print(answer(open_sweep(summary.store), summary.verdicts))
     text = f"{summary.done} of {summary.cells} cells done in {summary.seconds:.3g} s"
     text += f" ({summary.cells_per_second:.3g} cells/s)"
     if summary.skipped:
@@ -82,11 +91,13 @@ def _print_summary(summary: Summary) -> None:
         summary.verdicts.print()
 
 
-def _status(store: Path, as_json: bool) -> None:
+def _status(store: Path, as_json: bool, csv: Path | None) -> None:
     """What a store holds, without disturbing the sweep that may be writing it."""
-    from metastable.sweep.status import status
+    from metastable.sweep.status import status, write_means
 
     state = status(store)
+    if csv is not None:
+        write_means(store, csv)
     if as_json:
         print(json.dumps(state))
         return

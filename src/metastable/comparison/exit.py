@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import chi2
-from scipy.stats import t as student
+from scipy.special import chdtr, chdtrc, chdtri, stdtr
 
 from metastable.comparison.case import Case, continuous
 from metastable.comparison.consensus import rate_at, sharpness
@@ -22,6 +21,7 @@ from metastable.theory import counts, noise, spectrum
 
 EARLY = 0.05  # power in all degrees up to which growth is taken as linear, where a start has less
 LARGEST = 0.3  # power beyond which it is not
+FIRST = "number of first clusters"
 SAMPLES = 1000  # random starts behind the law of first clusters
 SOURCE = "Funk–Hecke; bruno2024emergence on the circle"
 
@@ -73,7 +73,7 @@ def growth(case: Case) -> Verdict | None:
     if error == 0:
         return not_applicable(claim, source, "nothing moves")
     freedom = float(parts.sum() ** 2 / np.sum(parts**2 / (many - 1)))
-    p = 2 * float(student.sf(max(abs(factor - 1) - total, 0.0) / error, freedom))
+    p = 2 * float(stdtr(freedom, -max(abs(factor - 1) - total, 0.0) / error))
     reason = f"degrees {degrees[0]} to {degrees[-1]}, up to t = {t:.3g}; {total:.2g} nonlinear"
     return sampled(claim, source, 1.0, factor, p, error + total, reason)
 
@@ -110,7 +110,7 @@ def _powers(case: Case, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @continuous
 def first_clusters(case: Case) -> Verdict | None:
-    claim, source = "number of first clusters", "linear growth of random amplitudes, derived"
+    claim, source = FIRST, "linear growth of random amplitudes, derived"
     if not case.attractive or case.dim not in (2, 3) or case.beta == 0:
         return None
     if not case.starts_uniform:
@@ -130,7 +130,8 @@ def first_clusters(case: Case) -> Verdict | None:
         for side in (lambda c: c <= observed, lambda c: c >= observed)
     )
     shown = ", ".join(f"{c}: {p:.2f}" for c, p in sorted(law.items()) if p >= 0.005)
-    return sampled(claim, source, shown, observed, min(1.0, 2 * min(below, above)))
+    reason = f"by t = {case.times[k]:.3g}"
+    return sampled(claim, source, shown, observed, min(1.0, 2 * min(below, above)), reason=reason)
 
 
 def calm_amplitudes(case: Case) -> Verdict | None:
@@ -213,7 +214,7 @@ def _apart(times: np.ndarray, gap: float) -> np.ndarray:
 def _squares(claim: str, source: str, seen: float, freedom: float, doubt: float) -> Verdict:
     """A mean of squares over its expectation against χ², an unknown bias `doubt` allowed for."""
     low, high = seen * (1 + doubt), seen / (1 + doubt)
-    p = 2 * min(chi2.cdf(freedom * low, freedom), chi2.sf(freedom * high, freedom))
+    p = 2 * min(chdtr(freedom, freedom * low), chdtrc(freedom, freedom * high))
     return sampled(claim, source, 1.0, seen, min(1.0, float(p)), math.sqrt(2 / freedom) + doubt)
 
 
@@ -248,7 +249,7 @@ def noise_threshold(case: Case) -> Verdict | None:
     # With clusters expected there is no stationary uniform state to compare with: plain sampling.
     calm = -case.rates / decay if kappa < critical else np.ones(case.modes)
     many = np.array([multiplicity(int(k), case.dim) for k in degrees], float)
-    most = np.sqrt(chi2.isf(1e-3 / case.modes, many) / many / (n * calm))
+    most = np.sqrt(chdtri(many, 1e-3 / case.modes) / many / (n * calm))
     if most.min() > 0.5:
         return not_applicable(claim, source, f"{n:.4g} tokens are too few to tell clusters")
     late = (case.amplitudes[-len(case.times) // 4 :] / most).max(axis=1).mean()

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
-from scipy.special import ive
-from scipy.stats import t as student
+from scipy.special import ive, stdtr
 
 from metastable.comparison.case import MANY, Case, applied, continuous
 from metastable.comparison.equation import MARGIN, WIDE
@@ -84,7 +83,7 @@ def first_drift(case: Case) -> Verdict | None:
     if MARGIN * abs(seen - rough) > 3 * error:
         return not_applicable(claim, source, "the frames are too far apart to tell: keep more")
     # Few degrees of freedom: the factor of few tokens has longer tails than a normal law.
-    p = 2 * float(student.sf(off / error, 5))
+    p = 2 * float(stdtr(5, -off / error))
     return sampled(claim, source, 1.0, seen, p, error + doubt / n)
 
 

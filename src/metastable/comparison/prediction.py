@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from metastable.core.show import Shown, print_prediction
+from metastable.core.tables import Tabular
+
+if TYPE_CHECKING:
+    import pandas
 
 LABELS = {
     "dominant_mode": "dominant mode",
@@ -32,7 +38,7 @@ BEYOND = "outside the range of doubles"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Prediction:
+class Prediction(Shown, Tabular):
     """Theory for one field, dimension and number of tokens; what does not apply is None.
 
     - `rates`: growth rates λ_1, λ_2, … of the first harmonics around the uniform measure (4096 at
@@ -106,10 +112,24 @@ class Prediction:
         reason = self.reasons.get(key)
         return _brief(value) + (f" ({reason})" if value is None and reason else "")
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row a quantity: its name, its value, the value in words, why there is none."""
+        import pandas
+
+        labels = OTHERS.get(self.about, LABELS)
+        rows = [
+            {"quantity": label, "name": name, "value": getattr(self, name),
+             "text": self._text(name), "reason": self.reasons.get(name, "")}
+            for name, label in labels.items()
+        ]  # fmt: skip
+        for k, rate in enumerate(self.rates or []):
+            label = f"growth rate of mode {k + 1}"
+            rows.append({"quantity": label, "name": f"rate_{k + 1}", "value": rate,
+                         "text": _brief(rate), "reason": ""})  # fmt: skip
+        return pandas.DataFrame(rows)
+
     def print(self) -> None:
         """The prediction as a table on the terminal."""
-        from metastable.core.show import print_prediction
-
         print_prediction(self)
 
     def __repr__(self) -> str:

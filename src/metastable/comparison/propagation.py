@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from metastable.core.verdict import Verdict, not_applicable, sampled, settle
 from metastable.theory.propagation import RandomBlock, finite_width, propagate
@@ -77,7 +77,7 @@ def compare_propagation(
     foretold, found = correlation_depth(1 - expected), correlation_depth(1 - rho.mean(0))
     if np.isfinite([foretold, found]).all():
         error = depth_error(expected, spread, len(rho))
-        p = 2 * float(norm.sf(abs(found - foretold) / error))
+        p = 2 * float(ndtr(-abs(found - foretold) / error))
         second = sampled(claim, SOURCE, foretold, found, p, error)
     else:
         second = not_applicable(claim, SOURCE, f"it does not within {depth} layers")

@@ -13,7 +13,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from metastable.comparison.case import MANY, Case, continuous
 from metastable.comparison.equation import MARGIN
@@ -152,7 +152,7 @@ def common_contraction(case: Case) -> Verdict | None:
     span = float(case.times[last] - case.times[first])
     expected, seen = _consensus(case), 2 * math.log(widths[last] / widths[first]) / span
     error = math.sqrt((8.0 if alone else 4.0) * strength / span)
-    p = 2 * float(norm.sf(abs(seen - expected) / error))
+    p = 2 * float(ndtr(-abs(seen - expected) / error))
     return sampled(claim, source, expected, seen, p, error)
 
 

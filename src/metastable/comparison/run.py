@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metastable.comparison import compare
+from metastable.comparison.exit import FIRST
 from metastable.core.result import Result
-from metastable.core.verdict import AGREE, DISAGREE, Comparison
+from metastable.core.verdict import Comparison
 from metastable.fields.build import build_field
 from metastable.flows import Trajectory
 from metastable.flows.build import build_start, build_stepper, run_experiment
 from metastable.flows.spec import Experiment
 from metastable.observe.summary import summarize
+
+if TYPE_CHECKING:
+    import xarray
 
 TRAJECTORY, CHECKPOINT = "trajectory", "flow.npz"
 
@@ -45,9 +50,32 @@ def result_of_run(spec: Experiment, run: Trajectory, verdicts: Comparison | None
         outcome=run.outcome,
         facts=facts,
         verdicts=verdicts or Comparison((), run.clock),
-        data={TRAJECTORY: run.to_dataset()},
+        data=_Datasets(run),
         sentence=_sentence(facts, verdicts),
     )
+
+
+class _Datasets(Mapping[str, "xarray.Dataset"]):
+    """The dataset of a run, made when it is first asked for.
+
+    A run that is only printed needs none, and xarray takes half a second to load.
+    """
+
+    def __init__(self, run: Trajectory):
+        self.run: Trajectory | None = run
+        self.made: dict[str, xarray.Dataset] = {}
+
+    def __getitem__(self, name: str) -> xarray.Dataset:
+        if name == TRAJECTORY and self.run is not None:
+            self.made[TRAJECTORY] = self.run.to_dataset()
+            self.run = None
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield TRAJECTORY
+
+    def __len__(self) -> int:
+        return 1
 
 
 def trajectory_of(result: Result) -> Trajectory:
@@ -60,20 +88,27 @@ def trajectory_of(result: Result) -> Trajectory:
 
 
 def _sentence(facts: dict[str, Any], verdicts: Comparison | None) -> str:
-    """Such as "1000 tokens end in 3 clusters at t = 20; theory: 11 agree, 0 disagree"."""
-    count = facts["clusters"][-1][1]
-    end = f"in {count} cluster{'' if count == 1 else 's'}"
+    """Such as "1000 tokens form 4 clusters by t = 4.8, theory said 3 to 5; 4 remain at t = 40"."""
+    count, tokens = facts["clusters"][-1][1], facts["tokens"]
+    rows = () if verdicts is None else verdicts.rows
+    first = next((row for row in rows if row.claim == FIRST and row.expected), None)
+    when = f"at t = {facts['reached']:.3g} ({facts['clock']} clock)"
     if "variances_last" in facts:
-        who, largest = "A Gaussian ends", max(facts["variances_last"])
-        end = f"with variances up to {largest:.3g}"
-    elif facts["tokens"] is None:
-        who = "A density ends"
+        said = f"A Gaussian ends with variances up to {max(facts['variances_last']):.3g} {when}"
+    elif tokens is None:
+        said = f"A density ends with {_plural(count, 'peak')} {when}"
+    elif first is None:
+        end = "ends" if tokens == 1 else "end"
+        said = f"{_plural(tokens, 'token')} {end} in {_plural(count, 'cluster')} {when}"
     else:
-        who = f"{facts['tokens']} tokens end{'s' if facts['tokens'] == 1 else ''}"
-    sentence = f"{who} {end} at t = {facts['reached']:g} ({facts['clock']} clock)"
+        law = [int(part.split(":")[0]) for part in str(first.expected).split(", ")]
+        span = f"{law[0]} to {law[-1]}" if len(law) > 1 else f"{law[0]}"
+        said = f"{tokens} tokens form {_plural(first.observed, 'cluster')} {first.reason}, theory "
+        said += f"said {span}; {count} remain{'s' * (count == 1)} {when}"
     if facts["outcome"] != "done":
-        sentence += f" ({facts['outcome']})"
-    if verdicts is None:
-        return f"{sentence}."
-    counts = f"{verdicts.count(AGREE)} agree, {verdicts.count(DISAGREE)} disagree"
-    return f"{sentence}; theory: {counts}."
+        said += f" ({facts['outcome']})"
+    return f"{said}; {verdicts.tally}." if verdicts is not None and rows else f"{said}."
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

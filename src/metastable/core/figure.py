@@ -11,11 +11,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-COLORS = 8  # that stand for groups
+from metastable.core import show
+
+COLORS = 24  # that stand for groups, those most unlike each other first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +115,23 @@ class Figure:
     def __init_subclass__(cls) -> None:
         cls.kind = cls.__name__.lower()
 
-    def _repr_svg_(self) -> str:
-        from metastable.core.show import figure_svg
+    def draw(self, ax: Any = None, *, size: Any = None, style: str | None = None) -> Any:
+        """The figure drawn by matplotlib; see `metastable.report.draw`."""
+        return show.draw_figure(self, ax, size=size, style=style)
 
-        return figure_svg(self)
+    def save(self, path: str | Path, *, size: Any = None, style: str | None = None) -> Path:
+        """Write a PDF, SVG or PNG (a film: GIF), by the end of `path`; see `draw`."""
+        return show.save_picture(self, path, size=size, style=style)
+
+    def show(self) -> None:
+        """Show the figure in a notebook; elsewhere write a page and print its path."""
+        show.show(self)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        return None if isinstance(self, Film) else show.draw_figure(self)._repr_png_()
+
+    def _repr_html_(self) -> str | None:
+        return show.html(self) if isinstance(self, Film) else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only; numbers that are not finite become None."""
@@ -191,7 +207,7 @@ class Map(Figure):
 
     `x_edges` and `y_edges` are the borders of the cells, or their centres (one fewer).
     `palette`: "sequential", "diverging", "density" (transparent where empty), "gray", or "groups"
-    (values 0, …, 7 are colors that differ, −1 is light gray; with the limits (−1.5, 7.5)).
+    (values 0, …, COLORS − 1 are colors that differ, −1 is light gray).
     `shading`: "cells", or "smooth" (values at centres, interpolated). `notes` are short texts
     (x, y, text) at a place.
     """
@@ -265,12 +281,12 @@ class Film(Figure):
 class Custom(Figure):
     """The one escape: data, and a function of a module of ours that draws them.
 
-    `draw` is called as draw(data, figure) with an empty matplotlib figure. A custom figure cannot
+    `paint` is called as paint(data, figure) with an empty matplotlib figure. A custom figure cannot
     be read back from a file, since nothing in a file may name code to run.
     """
 
     data: Mapping[str, Any]
-    draw: Callable[[Mapping[str, Any], Any], None]
+    paint: Callable[[Mapping[str, Any], Any], None]
 
 
 _KINDS = {c.kind: c for c in (Lines, Bars, Histogram, Map, Cloud, Strip, Panels, Film)}

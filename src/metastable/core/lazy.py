@@ -42,6 +42,11 @@ def lazy(
             ) from None
         value = getattr(module, name)
         setattr(sys.modules[package], name, value)
+        # A module that was loaded on the way stands in the place of a name that it shares.
+        for other, place in home.items():
+            if place.rpartition(".")[2] == other and prefix + place in sys.modules:
+                loaded = sys.modules[prefix + place]
+                setattr(sys.modules[package], other, getattr(loaded, other, loaded))
         return value
 
     def names() -> list[str]:

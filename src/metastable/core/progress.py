@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line a minute in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, a line each half minute in a log."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from metastable.core.display import Cell, in_notebook, progress_html
+
 PATIENCE = 2.0  # seconds before a bar appears
-MINUTE = 60.0  # seconds between two lines, and before the first
+HALF_MINUTE = 30.0  # seconds between two lines, and before the first
 
 
 class Bar:
-    """Shows the share of work done on stderr.
+    """Shows the share of work done, on stderr or below the cell of a notebook.
 
-    - `enabled`: False shows nothing, True a bar; None a bar on a terminal, once two seconds have
-      passed, and `ProgressLines` elsewhere.
+    - `enabled`: False shows nothing, True a bar; None a bar on a terminal or in a notebook, once
+      two seconds have passed, and `ProgressLines` elsewhere.
     - `clock`: seconds, from any beginning.
     """
 
@@ -26,7 +28,9 @@ class Bar:
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.title, self.clock = title, clock
-        self.enabled = sys.stderr.isatty() if enabled is None else enabled
+        self.cell = Cell(clock) if enabled is not False and in_notebook() else None
+        terminal = sys.stderr.isatty() or self.cell is not None
+        self.enabled = terminal if enabled is None else enabled
         self.lines = ProgressLines(title, clock) if enabled is None and not self.enabled else None
         self.started = clock()
         self.display: Any = None
@@ -37,11 +41,16 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         if self.display is not None:
             self.display.stop()
+        if self.cell is not None:
+            self.cell.clear()
 
     def update(self, share: float) -> None:
         if self.lines is not None:
             self.lines.update(share)
         if not self.enabled or self.clock() - self.started < PATIENCE:
+            return
+        if self.cell is not None:
+            self.cell.update(lambda: progress_html(self.title, share))
             return
         if self.display is None:
             from rich.console import Console
@@ -54,9 +63,9 @@ class Bar:
 
 
 class ProgressLines:
-    """Prints `title: 37 %, about 4 min left` to stderr, at most once a minute.
+    """Prints `title: 37 %, about 4 min left` to stderr, at most once in half a minute.
 
-    The first line comes after a minute, so short work prints nothing.
+    The first line comes after half a minute, so short work prints nothing.
     """
 
     def __init__(self, title: str, clock: Callable[[], float] = time.perf_counter):
@@ -68,7 +77,7 @@ class ProgressLines:
         now = self.clock()
         if self.first is None:
             self.first = now, share
-        if now - self.printed < MINUTE or share >= 1.0:
+        if now - self.printed < HALF_MINUTE or share >= 1.0:
             return
         self.printed = now
         line = f"{self.title}: {100 * share:.0f} %{self._left(now, share)}"

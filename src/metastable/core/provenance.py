@@ -80,14 +80,20 @@ def versions() -> dict[str, str]:
 
 def git_state() -> dict[str, Any] | None:
     """Commit and dirtiness of the working directory, or None outside a repository."""
-
-    def ask(*words: str) -> str | None:
-        try:
-            done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=5)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    if (commit := ask("rev-parse", "HEAD")) is None:
+    if (commit := _ask_git("rev-parse", "HEAD")) is None:
         return None
-    return {"commit": commit, "dirty": bool(ask("status", "--porcelain"))}
+    return {"commit": commit, "dirty": bool(_ask_git("status", "--porcelain"))}
+
+
+def source_commit() -> str | None:
+    """The commit that this code runs from, or None where it was installed from a wheel."""
+    root = Path(__file__).resolve().parents[3]
+    return _ask_git("-C", str(root), "rev-parse", "HEAD") if (root / ".git").exists() else None
+
+
+def _ask_git(*words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

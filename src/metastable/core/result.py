@@ -26,10 +26,13 @@ from metastable.core.figure import Custom, Figure, from_tree
 from metastable.core.folder import MANIFEST, UNFINISHED, naming, open_folder, write_whole
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import write_manifest
+from metastable.core.show import Shown, table
 from metastable.core.spec import Spec
+from metastable.core.tables import Tabular
 from metastable.core.verdict import Comparison, Verdict
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 DATA, VERDICTS = "data.zarr", "verdicts.json"
@@ -38,7 +41,7 @@ HIDDEN = ("message", "clusters")  # facts that a printed result says otherwise
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Shown, Tabular):
     """What a piece of work came to.
 
     - `outcome`: how it ended, with a sentence and a remedy.
@@ -95,14 +98,18 @@ class Result:
             }
         )
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row a frame of a flow, a cell of a sweep, a start of an ensemble; else the facts."""
+        return table(self)
+
     def __repr__(self) -> str:
         known = {name: value for name, value in self.facts.items() if value is not None}
-        shown = {name: _shown(value) for name, value in known.items() if name not in HIDDEN}
-        shown |= {"outcome": str(self.outcome)}
+        lines = {name: shown(value) for name, value in known.items() if name not in HIDDEN}
+        lines |= {"outcome": str(self.outcome)}
         if self.verdicts.rows:
-            shown |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}
-        width = max(map(len, shown))
-        rows = [f"  {name:<{width}}  {value}" for name, value in shown.items()]
+            lines |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}
+        width = max(map(len, lines))
+        rows = [f"  {name:<{width}}  {value}" for name, value in lines.items()]
         return "\n".join([self.sentence or self.name, *rows])
 
 
@@ -242,9 +249,10 @@ def _from_dataset(node: xarray.Dataset) -> Figure:
     return from_tree(json.loads(node.attrs["figure"]), arrays)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A fact in a few words; a long list is counted."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {shown(item)}" for name, item in value.items())
     if isinstance(value, list | tuple) and len(value) > 6:
         return f"{len(value)} values"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

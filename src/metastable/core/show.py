@@ -1,8 +1,62 @@
-"""How results show themselves: the one place before `report` that may load it, when asked to."""
+"""How results show themselves: the one place that may load what comes later, when asked to."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+
+class Shown:
+    """What shows itself: short, with a picture, in a notebook; as a page of its own elsewhere."""
+
+    def _repr_html_(self) -> str | None:
+        return html(self)
+
+    def show(self) -> None:
+        """Show this in a notebook; elsewhere write it to a page and print the path."""
+        show(self)
+
+
+def html(value: Any) -> str | None:
+    """A result, a measure or a film for a notebook; None while JAX traces it."""
+    from metastable.report.notebook import html_of
+
+    return html_of(value)
+
+
+def show(value: Any) -> None:
+    """Display a value in a notebook; elsewhere write a page, print its path, and open it."""
+    from metastable.report.notebook import show_value
+
+    show_value(value)
+
+
+def draw_figure(figure: Any, ax: Any = None, *, size: Any = None, style: str | None = None) -> Any:
+    """A figure drawn by matplotlib."""
+    from metastable.report.drawing import draw
+
+    return draw(figure, ax, size=size, style=style)
+
+
+def save_picture(figure: Any, path: str | Path, *, size: Any, style: str | None) -> Path:
+    """Write a figure into one file, of the kind that its name ends in."""
+    from metastable.report.svg import save_picture
+
+    return save_picture(figure, path, size=size, style=style)
+
+
+def observables(run: Any, own: dict[str, Any]) -> Any:
+    """The observables of every frame of a run, as an xarray dataset."""
+    from metastable.observe.table import observables
+
+    return observables(run, own)
+
+
+def table(result: Any) -> Any:
+    """The main table of a result, for pandas."""
+    from metastable.report.notebook import table_of
+
+    return table_of(result)
 
 
 def print_comparison(comparison: Any) -> None:
@@ -17,29 +71,3 @@ def print_prediction(prediction: Any) -> None:
     from metastable.report import text
 
     text.print_prediction(prediction)
-
-
-def figure_svg(figure: Any) -> str:
-    """A figure as SVG, for a notebook."""
-    from metastable.report.svg import inline_svg
-
-    return inline_svg(figure, "figure")
-
-
-def inspection_html(found: Any) -> str:
-    """The answer of an inspection, its picture, and its verdicts folded below, for a notebook."""
-    from html import escape
-
-    from metastable.report.figures.overlay import plot_overlay
-    from metastable.report.figures.words import plot_groups
-
-    verdicts = found.verdicts
-    figure = plot_overlay(found) if hasattr(found, "each") else plot_groups(found.groups)
-
-    rows = "".join(
-        f"<tr><td>{escape(row.verdict)}</td><td>{escape(row.claim)}</td>"
-        f"<td>{escape(str(row.reason or row.tolerance))}</td></tr>"
-        for row in verdicts.rows
-    )
-    table = f"<details><summary>{escape(repr(verdicts))}</summary><table>{rows}</table></details>"
-    return f"<p>{escape(found.sentence)}</p>{figure_svg(figure)}{table if rows else ''}"

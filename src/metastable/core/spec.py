@@ -82,8 +82,11 @@ class Spec(Model):
             node: Any = tree
             for parent in parents:
                 node = node.get(parent) if isinstance(node, dict) else None
-            if isinstance(node, dict) and isinstance(node.get(last), str):
-                node[last] = str(folder / node[last])
+            place = node.get(last) if isinstance(node, dict) else None
+            if isinstance(place, str):
+                node[last] = str(folder / place)
+            elif isinstance(place, list):
+                node[last] = [str(folder / one) if isinstance(one, str) else one for one in place]
         for key, value in (overrides or {}).items():
             assign(tree, key, value)
         try:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from metastable.core.show import Shown, print_comparison
+from metastable.core.tables import Tabular
+
+if TYPE_CHECKING:
+    import pandas
 
 LEVEL = 0.01  # of all sampled rows of a page together
 AGREE, DISAGREE, NOT_APPLICABLE = "agree", "disagree", "not applicable"
@@ -33,7 +39,7 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Shown, Tabular):
     """All verdicts on one run."""
 
     rows: tuple[Verdict, ...]
@@ -47,6 +53,21 @@ class Comparison:
         """Whether nothing disagrees."""
         return self.count(DISAGREE) == 0
 
+    @property
+    def tally(self) -> str:
+        """How many claims that could be tested agree, and the first that does not.
+
+        >>> Comparison((Verdict("a", "", 1, 1, "", "agree"),), "SA").tally
+        '1 of 1 claim agrees'
+        """
+        tested = [row for row in self.rows if row.verdict != NOT_APPLICABLE]
+        if not tested:
+            return "no claim of theory could be tested"
+        agree, one = self.count(AGREE), len(tested) == 1
+        text = f"{agree} of {len(tested)} claim{' agrees' if one else 's agree'}"
+        other = next((row.claim for row in tested if row.verdict == DISAGREE), None)
+        return text if other is None else f"{text}, but not: {other}"
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "clock": self.clock,
@@ -56,10 +77,15 @@ class Comparison:
             "not_applicable": self.count(NOT_APPLICABLE),
         }
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row a verdict."""
+        import pandas
+
+        columns = [field.name for field in dataclasses.fields(Verdict)]
+        return pandas.DataFrame([dataclasses.asdict(row) for row in self.rows], columns=columns)
+
     def print(self) -> None:
         """The rows as a table on the terminal."""
-        from metastable.core.show import print_comparison
-
         print_comparison(self)
 
     def __repr__(self) -> str:

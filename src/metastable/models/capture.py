@@ -20,7 +20,7 @@ from metastable.models.captured import Captured
 from metastable.models.folder import load
 from metastable.models.frames import Collector, Layers, Lens, Stream
 from metastable.models.network import Network
-from metastable.models.passes import Passage, pass_through
+from metastable.models.passes import Passage, pass_rows, pass_through
 from metastable.models.prompts import Prompt, is_batch, read_prompt
 from metastable.models.streaming import stream_through
 
@@ -127,7 +127,7 @@ def capture(
                 passages = [stream_through(network, ids, see, final_norm=final_norm, **settings)]
             else:
                 rows = [view.read.ids for view in batch]
-                passages = pass_through(network, rows, middles=sublayers, **settings)
+                passages = pass_rows(network, rows, middles=sublayers, **settings)
             for view, passage in zip(batch, passages, strict=True):
                 view.passage = passage if hooked else _finite(passage)
                 view.seconds = (time.perf_counter() - started) / len(batch)

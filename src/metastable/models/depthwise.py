@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metastable.core.progress import Bar
+from metastable.core.tables import Tabular
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.models.representation import cka_matrix, intrinsic_dimension, top_coordinate_share
@@ -36,7 +36,7 @@ MOST = 33  # states for what costs O(n³), or compares states with each other
 
 
 @dataclass(frozen=True, eq=False)
-class Depthwise:
+class Depthwise(Tabular):
     """Numbers of T states, and of S chosen ones; see `depthwise`."""
 
     times: np.ndarray  # (T,) layers
@@ -99,16 +99,6 @@ class Depthwise:
             columns[name] = np.full(len(self.times), np.nan)
             columns[name][self.chosen] = getattr(self, name)
         return pandas.DataFrame(columns)
-
-    def to_csv(self, path: str | Path) -> Path:
-        """Write that table as CSV; refuses to write over anything that exists."""
-        path = Path(path)
-        if path.exists():
-            raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
-        if not path.parent.is_dir():
-            raise ValueError(f"path must lie in a folder that exists; got {path}: make it first.")
-        self.to_dataframe().to_csv(path, index=False)
-        return path
 
 
 def depthwise(run: Trajectory, *, thorough: bool = True, progress: bool | None = None) -> Depthwise:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from metastable.core.tables import Tabular
 from metastable.models.passes import Inside
 from metastable.models.stated import StatedLayer
 
@@ -22,7 +23,7 @@ BETA = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class EnergyParts:
+class EnergyParts(Tabular):
     """Change of the energy in every layer, and its parts; each (layers,).
 
     attention + feed_forward + norm = change exactly: the energy is taken along the way from the

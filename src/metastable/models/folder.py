@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from metastable.core.errors import did_you_mean
 from metastable.models.network import Network, wrap
 from metastable.models.own.language import LanguageModel
 from metastable.models.own.saving import FORMAT, load_model
@@ -32,6 +34,8 @@ from metastable.models.twin import DTYPES, check_memory, read_device, read_dtype
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SHOWN = 5  # names that a refusal lists
 CPU = torch.device("cpu")
+# In a notebook transformers' bars ask for widgets; nothing here shows them.
+warnings.filterwarnings("ignore", message="IProgress not found")
 _SAFE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -85,7 +89,8 @@ def _find(source: str | Path) -> Path:
     if not path.is_dir():
         raise ValueError(
             f"model must be a folder, a .gguf file, one of {', '.join(NAMES)} or a name in the "
-            f"Hugging Face cache; nothing at {path}: {_in_cache()}."
+            f"Hugging Face cache; nothing at {path}: "
+            f"{did_you_mean(path, NAMES) or _in_cache() + '.'}"
         )
     return path
 
@@ -305,7 +310,8 @@ def quiet() -> Iterator[None]:
 
 def cache_folder() -> Path:
     """Where converted models go: $METASTABLE_CACHE, or `metastable/gguf` in the user's cache."""
-    if chosen := os.environ.get("METASTABLE_CACHE"):
+    chosen = os.environ.get("METASTABLE_CACHE", "")
+    if chosen and chosen.lower() != "off":
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metastable" / "gguf"
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy.spatial.distance import squareform
 
 from metastable.core import checks
 from metastable.core.progress import Bar
+from metastable.core.tables import Tabular
 from metastable.flows import Trajectory
 from metastable.measures import Points
 from metastable.models.depthwise import COSINE, count_changes
@@ -48,7 +48,7 @@ class Merge(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(Tabular):
     """Clusters of n tokens in T states; see `group_tokens`.
 
     A label is one cluster through depth. Every token has one, a token on its own too.
@@ -141,16 +141,6 @@ class Groups:
         columns |= {"share": self.shares, "merges": self.changes[:, 0]}
         columns |= {"splits": self.changes[:, 1], "threshold": self.thresholds}
         return pandas.DataFrame(columns)
-
-    def to_csv(self, path: str | Path) -> Path:
-        """Write that table as CSV; refuses to write over anything that exists."""
-        path = Path(path)
-        if path.exists():
-            raise ValueError(f"path must not exist yet; got {path}: choose another or remove it.")
-        if not path.parent.is_dir():
-            raise ValueError(f"path must lie in a folder that exists; got {path}: make it first.")
-        self.to_dataframe().to_csv(path, index=False)
-        return path
 
     @property
     def rule(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison import compare
-from metastable.core.show import inspection_html
+from metastable.core.show import Shown
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
 from metastable.models.ablate import Ablation, ScaledBeta
@@ -44,7 +44,7 @@ BANKS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Inspection:
+class Inspection(Shown):
     """A model, a text, what was seen, and the same of the control without training."""
 
     run: Trajectory  # directions
@@ -89,9 +89,6 @@ class Inspection:
 
     def __repr__(self) -> str:
         return self.sentence
-
-    def _repr_html_(self) -> str:
-        return inspection_html(self)
 
     @property
     def _layers(self) -> int:
@@ -184,22 +181,17 @@ def inspect(
 
 def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -> dict[str, Any]:
     """What is seen inside the layers, as far as their parts are known."""
-    known = network.anatomy(part)
-    if known is None:
+    found: dict[str, Any] = dict.fromkeys(("maps", "energy", "ladder"))
+    found |= {name: [] for name in ("heads", "fits", "sinks", "hypotheses", "theorems")}
+    if network.anatomy(part) is None:
         raw = capture(network, reads[0], part=part, sphere=False, progress=False)
-        found = dict.fromkeys(("maps", "energy", "ladder"))
-        found |= {name: [] for name in ("heads", "fits", "sinks", "hypotheses", "theorems")}
         return found | {"first": first_token(raw)}
     case: ModelCase = run.field.case
     states = [np.asarray(state, float) for state in case.passage.states]
-    found = {"first": first_token(Trajectory.from_states(states, sphere=False))}
+    found |= {"first": first_token(Trajectory.from_states(states, sphere=False))}
     found |= {"energy": energy_parts(case.inside, case.kept)}
     if not case.attends:
-        return found | {
-            "maps": None,
-            "ladder": None,
-            **{name: [] for name in ("heads", "fits", "sinks", "hypotheses", "theorems")},
-        }
+        return found
     kept = slice(MOST_MAPPED)
     climbed = None
     if len(reads) >= 4 and not run.field.changes:
@@ -216,7 +208,7 @@ def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Inspections:
+class Inspections(Shown):
     """Several models, or one at several β, on the same texts; see `inspect_many`."""
 
     each: dict[str, Inspection]  # by name
@@ -262,9 +254,6 @@ class Inspections:
 
     def __repr__(self) -> str:
         return self.sentence
-
-    def _repr_html_(self) -> str:
-        return inspection_html(self)
 
     def table(self) -> list[dict[str, Any]]:
         """One row a model: where its tokens end, its sinks, its energy, its verdicts."""

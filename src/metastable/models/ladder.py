@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastable.core.progress import Bar
+from metastable.core.tables import Tabular
 from metastable.models.captured import Captured, ModelCase
 from metastable.models.folder import load
 from metastable.models.passes import Inside, Passage
@@ -28,7 +29,7 @@ RUNGS = ("isotropic attention", "its V", "its Q and K", "its heads", "feed-forwa
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class Ladder(Tabular):
     """Share of the squared motion of directions that each rung explains on held-out texts."""
 
     rungs: tuple[str, ...]

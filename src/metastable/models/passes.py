@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,10 +79,14 @@ class Passage:
         return len(self.applied)
 
 
-@overload
-def pass_through(
+def pass_through(network: Network, ids: Sequence[int], **settings: Any) -> Passage:
+    """Send one sequence through a network and keep every state; `settings` as for `pass_rows`."""
+    return pass_rows(network, [ids], **settings)[0]
+
+
+def pass_rows(
     network: Network,
-    ids: Sequence[int],
+    rows: Sequence[Sequence[int]],
     *,
     part: str = "",
     depth: int | None = None,
@@ -92,55 +96,24 @@ def pass_through(
     maps: bool = False,
     inside: bool = False,
     progress: bool | None = None,
-) -> Passage: ...
-@overload
-def pass_through(
-    network: Network,
-    ids: Sequence[Sequence[int]],
-    *,
-    part: str = "",
-    depth: int | None = None,
-    step: float = 1.0,
-    cycle: bool = False,
-    middles: bool = False,
-    maps: bool = False,
-    inside: bool = False,
-    progress: bool | None = None,
-) -> list[Passage]: ...
-def pass_through(
-    network: Network,
-    ids: Sequence[Any],
-    *,
-    part: str = "",
-    depth: int | None = None,
-    step: float = 1.0,
-    cycle: bool = False,
-    middles: bool = False,
-    maps: bool = False,
-    inside: bool = False,
-    progress: bool | None = None,
-) -> Passage | list[Passage]:
-    """Send tokens through a network and keep every state.
+) -> list[Passage]:
+    """Send sequences through a network in a single forward pass and keep every state of each.
 
     Layer k maps x_k to F_k(x_k). Past the trained depth a tied model goes on with its one layer,
     x_{k+1} = F(x_k); an untied one only with `cycle`, from its first layer again. A `step` ε < 1
     of a tied model makes depth continuous: x ← x + ε(F(x) − x), the Euler scheme of ẋ = F(x) − x,
     which at ε = 1 is the model itself; times are then depths kε.
 
-    - `ids`: of one sequence, for one `Passage`; or rows of equal length, for one each from a
-      single forward pass.
+    - `rows`: ids of equal length.
     - `middles`, `maps`: keep the states after attention, and the attention weights.
     - `inside`: keep all that happens inside each layer, as `Inside`.
     """
-    single = not len(ids) or np.ndim(ids[0]) == 0
-    rows = [ids] if single else ids
     if len({len(row) for row in rows}) > 1:
         lengths = ", ".join(str(len(row)) for row in rows)
         raise ValueError(f"ids must be rows of equal length; got {lengths}: cut them to one.")
     anatomy = network.anatomy(part)
     if anatomy is None:
-        passages = _only_states(network, rows, depth, step, middles or maps or inside)
-        return passages[0] if single else passages
+        return _only_states(network, rows, depth, step, middles or maps or inside)
     if middles or maps:
         need = "an attention map" if maps else "a state after attention"
         network.anatomy(part, need, attention=True)
@@ -173,7 +146,7 @@ def pass_through(
                 passage.maps.append(happened["maps"])
             if inside:
                 passage.inside.append(_inside(anatomy, state, happened))
-    return passages[0] if single else passages
+    return passages
 
 
 def period_of(layers: Sequence[nn.Module]) -> int | None:

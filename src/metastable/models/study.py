@@ -10,6 +10,7 @@ import numpy as np
 
 from metastable.core import checks
 from metastable.core.progress import Bar
+from metastable.core.tables import Tabular
 from metastable.flows import Trajectory
 from metastable.models.capture import capture
 from metastable.models.depthwise import choose_states, depthwise
@@ -35,7 +36,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(Tabular):
     """Observables of several prompts in each arm; see `study`."""
 
     times: np.ndarray  # (T,)

@@ -8,7 +8,6 @@ from metastable.core.lazy import lazy
 
 if TYPE_CHECKING:
     from metastable.report.drawing import draw as draw
-    from metastable.report.drawing import write_film as write_film
     from metastable.report.figures import figures_of as figures_of
     from metastable.report.figures.density import plot_amplitudes as plot_amplitudes
     from metastable.report.figures.density import plot_density as plot_density
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from metastable.report.figures.run import plot_rank as plot_rank
     from metastable.report.figures.run import plot_similarity as plot_similarity
     from metastable.report.figures.run import plot_strip as plot_strip
+    from metastable.report.gif import write_film as write_film
     from metastable.report.page import Facts as Facts
     from metastable.report.page import Listing as Listing
     from metastable.report.page import Noted as Noted
@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from metastable.report.page import Table as Table
     from metastable.report.page import rows_table as rows_table
     from metastable.report.page import write_page as write_page
+    from metastable.report.styles import style as style
     from metastable.report.svg import save_figure as save_figure
+    from metastable.report.watching import live as live
 
 # Imported on first use: the terminal's text must not wait for matplotlib.
 _HOMES = {
-    "drawing": "draw write_film",
+    "drawing": "draw",
     "figures": "figures_of",
     "figures.density": "plot_amplitudes plot_density plot_maps",
     "figures.films": "film_in_space film_on_sphere",
@@ -59,7 +61,10 @@ _HOMES = {
         "plot_angles plot_clusters plot_energy plot_hulls "
         "plot_line plot_rank plot_similarity plot_strip"
     ),
+    "gif": "write_film",
+    "watching": "live",
     "page": "Facts Listing Noted Picture Section Table rows_table write_page",
+    "styles": "style",
     "svg": "save_figure",
 }
 __getattr__, __dir__, _names = lazy("metastable.report", _HOMES)

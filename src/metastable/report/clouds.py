@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import Circle
 
 from metastable.core.figure import Cloud
-from metastable.report.style import CATEGORIES, INK, category_colors
+from metastable.report.styles import CATEGORIES, INK, category_colors, letters, lines, set_title
 
 
 def draw_cloud(cloud: Cloud, ax: Axes) -> None:
@@ -20,17 +20,17 @@ def draw_cloud(cloud: Cloud, ax: Axes) -> None:
     colors = category_colors(np.zeros(len(points), int) if groups is None else np.asarray(groups))
     draw = _draw_unit if cloud.space in ("circle", "sphere") else _draw_space
     draw(ax, cloud, points, colors)
-    ax.set_title(cloud.title)
+    set_title(ax, cloud.title)
 
 
 def _draw_unit(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -> None:
     ax.set_axis_off()
     ax.set_aspect("equal")
     ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
-    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor=INK, linewidth=0.8))
+    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor=INK, linewidth=lines(0.8)))
     masses = np.full(len(points), 0.003) if cloud.masses is None else np.asarray(cloud.masses)
     # Area grows with mass; a token among very many must still be seen.
-    sizes = np.clip(900 * masses, 2.5, 300)
+    sizes = lines(1) ** 2 * np.clip(900 * masses, 2.5, 300)
     shown, near = points[:, :2], np.ones(len(points), bool)
     sides = [(near, 0.7, 3)]
     if cloud.space == "sphere":
@@ -59,8 +59,8 @@ def _draw_space(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) 
             else:
                 ax.plot(*corners.T, color=color, lw=1.2, ls="--", zorder=0)
     if cloud.segments is not None and len(cloud.segments):
-        lines = np.asarray(cloud.segments) @ flat.T
-        ax.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.8, alpha=0.6))
+        edges = np.asarray(cloud.segments) @ flat.T
+        ax.add_collection(LineCollection(list(edges), colors=INK, linewidths=0.8, alpha=0.6))
     shown = points @ flat.T
     many = len(points) > 200
     size = 6 if many else 22
@@ -85,7 +85,11 @@ def _draw_space(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) 
 def _write_words(ax: Axes, cloud: Cloud, shown: np.ndarray, near: np.ndarray) -> None:
     for place, word, front in zip(shown, cloud.words, near, strict=False):
         if word:
-            look: dict[str, Any] = {"fontsize": 7, "color": INK, "alpha": 1.0 if front else 0.4}
+            look: dict[str, Any] = {
+                "fontsize": letters(7),
+                "color": INK,
+                "alpha": 1.0 if front else 0.4,
+            }
             ax.annotate(word, tuple(place), (3, 2), textcoords="offset points", **look)
 
 
@@ -94,10 +98,10 @@ def _draw_graticule(ax: Axes, view: np.ndarray) -> None:
     s = np.linspace(-np.pi, np.pi, 241)
     cos, sin = np.cos(s), np.sin(s)
     meridians, parallels = np.radians(np.arange(0, 180, 30)), np.radians(np.arange(-60, 61, 30))
-    lines = [(cos * np.cos(angle), cos * np.sin(angle), sin) for angle in meridians]
-    lines += [(np.cos(h) * cos, np.cos(h) * sin, np.full_like(s, np.sin(h))) for h in parallels]
+    curves = [(cos * np.cos(angle), cos * np.sin(angle), sin) for angle in meridians]
+    curves += [(np.cos(h) * cos, np.cos(h) * sin, np.full_like(s, np.sin(h))) for h in parallels]
     parts = []
-    for line in lines:
+    for line in curves:
         right, up, depth = view @ np.stack(line)
         parts.append(np.column_stack([np.where(depth >= 0, right, np.nan), up]))
     ax.add_collection(LineCollection(parts, colors=INK, linewidths=0.4, alpha=0.3, zorder=1))

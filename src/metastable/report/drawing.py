@@ -2,65 +2,70 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure as Picture
 
 from metastable.core import figure as data
 from metastable.core.figure import Figure, Map, Panels, Series, Strip
-from metastable.report import style as styles
+from metastable.report import styles
 from metastable.report.clouds import draw_cloud
-from metastable.report.style import CATEGORIES, INK, OTHER, legend, set_axis
+from metastable.report.picture import DPI, Picture
+from metastable.report.styles import CATEGORIES, INK, OTHER, category, legend, letters, set_axis
 
-Size = tuple[float, float] | None  # inches; None for the figure's own
+Size = tuple[float, float] | str | None
 SIZE = (4.6, 3.1)
-DPI = 200  # of the rasterised parts of an SVG, and of a PNG
 DASHES = ("--", ":", "-.")
 DASH = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "v", "cross": "x", "ring": "o"}
 
 
 def draw(
-    figure: Figure, ax: Axes | None = None, *, size: Size = None, style: str = "page"
-) -> Picture:
+    figure: Figure, ax: Axes | None = None, *, size: Size = None, style: str | None = None
+) -> Any:
     """Draw a figure and return matplotlib's; its label is the caption.
 
     - `ax`: axes of yours to draw on, for figures of one panel; their figure is returned.
-    - `size`: inches; by default the figure's own.
-    - `style`: "page", or "paper" (a column's width, serif fonts, for TeX).
+    - `size`: (width, height) in inches, or "column" (3.25 in) or "page" (6.75 in), at which the
+      figure keeps its proportions. By default the figure's own.
+    - `style`: "default" or "paper", instead of the one chosen by `style(...)`.
 
     A film is drawn as its last frame; `write_film` writes the moving picture.
     """
     if isinstance(figure, data.Film):
-        return draw(figure.frames[-1], ax, size=size or figure.size, style=style)
-    with styles.paper_style(style):
+        own = figure.size or figure.frames[-1].size
+        return draw(dataclasses.replace(figure.frames[-1], size=own), ax, size=size, style=style)
+    with styles.styled(style) as name:
         if ax is not None:
             if isinstance(figure, Panels | Strip | data.Custom):
                 raise ValueError(f"ax must be left out for {figure.kind}, which has its own axes.")
+            if size is not None:
+                raise ValueError("size must be left out beside ax, whose figure has one.")
+            styles.dress(ax)
             _DRAW[type(figure)](figure, ax)
-            return ax.get_figure(root=True)  # pyright: ignore[reportReturnType]
+            return ax.get_figure(root=True)
         if isinstance(figure, Panels | Strip):
             picture = _draw_grid(figure, size)
         elif isinstance(figure, data.Custom):
-            picture = Picture(size or figure.size or SIZE, layout="constrained", facecolor="none")
-            figure.draw(figure.data, picture)
+            inches = styles.fitted(size, figure.size or SIZE)
+            picture = Picture(figsize=inches, layout="constrained", facecolor="none")
+            figure.paint(figure.data, picture)
         else:
-            picture, ax = styles.new_figure(size=size or figure.size or SIZE)
+            picture, ax = styles.new_figure(size=styles.fitted(size, figure.size or SIZE))
             _DRAW[type(figure)](figure, ax)
+        picture.settings = styles.LOOKS[name].settings
         picture.set_label(figure.caption)
         return picture
 
 
-def to_svg(picture: Picture) -> str:
+def to_svg(picture: Any) -> str:
     """A picture as SVG, on no ground. `savefig` would draw it twice."""
     buffer = io.StringIO()
     picture.set_dpi(DPI)
@@ -71,46 +76,14 @@ def to_svg(picture: Picture) -> str:
     return buffer.getvalue()
 
 
-def to_png(picture: Picture, path: Path) -> None:
-    """The same picture as `to_svg` laid it out, on white."""
-    picture.set_layout_engine("none")
-    picture.set_dpi(DPI)
-    picture.set_facecolor("white")
-    FigureCanvasAgg(picture).print_png(path, metadata={"Software": None})
-
-
-def write_film(film: data.Film, path: str | Path) -> Path:
-    """Write a film as a GIF and return its path; the last picture stays for a second."""
-    from PIL import Image
-
-    size = film.size or (4.0, 4.3)
-    images: list[Any] = []
-    for frame in film.frames:
-        picture = draw(frame, size=size)
-        picture.set_facecolor("white")
-        canvas = FigureCanvasAgg(picture)
-        canvas.draw()
-        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
-    # One palette for all, from the last frame, where every color is at its fullest.
-    palette = images[-1].quantize(256)
-    images = [image.quantize(256, palette=palette, dither=Image.Dither.NONE) for image in images]
-    each = [max(int(1000 * film.seconds / len(images)), 20)] * len(images)
-    each[-1] += 1000
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rest = {"append_images": images[1:], "duration": each, "loop": 0}
-    images[0].save(path, format="GIF", save_all=True, **rest)
-    return path
-
-
 def _draw_grid(figure: Panels | Strip, size: Size) -> Picture:
     strip = isinstance(figure, Strip)
     parts = list(figure.frames if strip else figure.panels)
     rows = -(-len(parts) // (figure.columns or 3))
     columns = figure.columns or -(-len(parts) // rows)
     each = (2.2, 2.4) if strip else (3.4, 2.9)
-    size = size or figure.size or (each[0] * columns, each[1] * rows)
-    picture, axes = styles.new_figure(rows, columns, size=size)
+    inches = styles.fitted(size, figure.size or (each[0] * columns, each[1] * rows))
+    picture, axes = styles.new_figure(rows, columns, size=inches)
     flat = np.atleast_1d(np.asarray(axes)).ravel()
     for ax in flat[len(parts) :]:
         ax.set_visible(False)
@@ -133,7 +106,8 @@ def _draw_grid(figure: Panels | Strip, size: Size) -> Picture:
                 handles.setdefault(label, handle)
         if handles:
             where = {"loc": "outside lower center", "ncols": min(len(handles), 4)}
-            style: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": 8.5}
+            style: dict[str, Any] = {"frameon": False, "labelcolor": INK}
+            style["fontsize"] = letters(8.5)
             picture.legend(handles.values(), handles.keys(), **style, **where)
     return picture
 
@@ -155,7 +129,8 @@ def _draw_lines(figure: data.Lines, ax: Axes) -> None:
     names = [series.label for series in figure.series if series.label]
     names += _draw_levels(figure.levels, ax.axhline) + _draw_levels(figure.marks, ax.axvline)
     for x, y, text in figure.notes:
-        ax.annotate(text, (x, y), (2, 2), textcoords="offset points", fontsize=8.5, color=INK)
+        ax.annotate(text, (x, y), (2, 2), textcoords="offset points", color=INK,
+                    fontsize=letters(8.5))  # fmt: skip
     xs, ys = [list(figure.marks.values())], [list(figure.levels.values())]
     for series in figure.series:
         xs.append(series.x)
@@ -175,19 +150,19 @@ def _draw_lines(figure: data.Lines, ax: Axes) -> None:
 def _set_axes(figure: Any, ax: Axes, xs: Sequence[Any] = (), ys: Sequence[Any] = ()) -> None:
     set_axis(ax, "x", figure.x, xs)
     set_axis(ax, "y", figure.y, ys)
-    ax.set_title(figure.title)
+    styles.set_title(ax, figure.title)
 
 
 def _draw_levels(levels: Mapping[str, float], draw_level: Any) -> list[str]:
     for k, (name, level) in enumerate(levels.items()):
-        draw_level(level, color=INK, lw=0.9, ls=DASHES[(k + 1) % 3], label=name)
+        draw_level(level, color=INK, lw=styles.lines(0.9), ls=DASHES[(k + 1) % 3], label=name)
     return [name for name in levels if name]
 
 
 def _draw_paths(ax: Axes, paths: data.Paths) -> None:
     x, groups = np.asarray(paths.x, float), np.asarray(paths.groups)
     curves = [np.column_stack([x, values]) for values in np.asarray(paths.values, float)]
-    look: dict[str, Any] = {"linewidths": 0.7, "alpha": 0.6, "rasterized": True}
+    look: dict[str, Any] = {"linewidths": styles.lines(0.7), "alpha": 0.6, "rasterized": True}
     ax.add_collection(LineCollection(curves, colors=styles.category_colors(groups), **look))
     ax.autoscale_view()
     ax.margins(y=0.03)
@@ -195,7 +170,7 @@ def _draw_paths(ax: Axes, paths: data.Paths) -> None:
 
 def _draw_series(ax: Axes, series: Series, color: Any, dash: str) -> None:
     x, y = np.asarray(series.x), np.asarray(series.y, float)
-    label = series.label or None
+    label, width = series.label or None, styles.lines(series.width)
     if series.band is not None:
         alone = series.style == "band"
         low, high = np.asarray(series.band, float)
@@ -208,15 +183,16 @@ def _draw_series(ax: Axes, series: Series, color: Any, dash: str) -> None:
         ax.scatter(x, y, sizes, color=[color], lw=0, label=label, rasterized=True)
         return
     if series.style == "steps":
-        ax.step(x, y, where="post", color=color, lw=series.width, ls=dash, label=label)
+        ax.step(x, y, where="post", color=color, lw=width, ls=dash, label=label)
         return
     line = dash if series.style in ("line", "both") else "none"
     marker = MARKERS[series.marker] if series.style in ("points", "both") else ""
-    look: dict[str, Any] = {"ls": line, "marker": marker, "lw": series.width, "color": color}
+    look: dict[str, Any] = {"ls": line, "marker": marker, "lw": width, "color": color}
     look |= {"label": label, "mew": 1.4 if series.marker in ("cross", "ring") else 0}
     look["ms"] = (2.0 if series.marker == "circle" else 3.5) + series.width
+    look["ms"] = styles.lines(look["ms"])
     if series.marker == "ring":
-        look |= {"ms": 9, "mfc": "none"}
+        look |= {"ms": styles.lines(9), "mfc": "none"}
     if series.error is None:
         ax.plot(x, y, rasterized=x.size > 3000, **look)
     else:
@@ -227,7 +203,7 @@ def _draw_bars(figure: data.Bars, ax: Axes) -> None:
     width = 0.8 / max(len(figure.heights), 1)
     at = np.arange(len(figure.places))
     for k, (name, heights) in enumerate(figure.heights.items()):
-        look: dict[str, Any] = {"color": CATEGORIES[k % len(CATEGORIES)], "label": name}
+        look: dict[str, Any] = {"color": category(k), "label": name}
         look |= {
             "yerr": figure.errors.get(name),
             "error_kw": {"ecolor": INK, "lw": 1, "capsize": 2},
@@ -250,7 +226,7 @@ def _draw_bars(figure: data.Bars, ax: Axes) -> None:
 def _draw_histogram(figure: data.Histogram, ax: Axes) -> None:
     top, heavy = 0.0, 0.0
     for k, (name, (edges, heights)) in enumerate(figure.bins.items()):
-        color = OTHER if figure.group < 0 else CATEGORIES[(figure.group + k) % len(CATEGORIES)]
+        color = OTHER if figure.group < 0 else category(figure.group + k)
         heights, label = np.asarray(heights, float), name or None
         ax.stairs(heights, np.asarray(edges), fill=True, color=color, alpha=0.55, label=label)
         top = max(top, float(heights.max(initial=0.0)))
@@ -263,7 +239,7 @@ def _draw_histogram(figure: data.Histogram, ax: Axes) -> None:
         ax.set_ylim(0, 1.25 * top)  # a law may rise without bound at an edge
     if figure.note:  # on the side where there is more room
         place, side = (0.96, "right") if heavy > 0 else (0.04, "left")
-        style: dict[str, Any] = {"ha": side, "va": "top", "fontsize": 7.5, "color": INK}
+        style: dict[str, Any] = {"ha": side, "va": "top", "fontsize": letters(7.5), "color": INK}
         ax.text(place, 0.96, figure.note, transform=ax.transAxes, **style)
     _set_axes(figure, ax, [edges for edges, _ in figure.bins.values()])
     names = [name for name in figure.bins if name] + [law.label for law in figure.laws if law.label]
@@ -281,6 +257,8 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
         high = float(positive.max()) if high is None and positive.size else high
         norm: Any = LogNorm(low or 1e-4, high or 1.0, clip=True)
         values = np.ma.masked_less_equal(values, 0)
+    elif figure.palette == "groups":
+        norm = Normalize(-1.5, data.COLORS - 0.5)
     else:
         norm = Normalize(low, high)
     smooth = figure.shading == "smooth"
@@ -295,10 +273,13 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
     for k, series in enumerate(s for s in figure.lines if s.role == "theory"):
         _draw_series(ax, series, CATEGORIES[5], ("-", *DASHES)[k % 4])
     for x, y, text in figure.notes:
-        ax.text(x, y, text, ha="center", va="center", fontsize=7, color=INK)
+        ax.text(x, y, text, ha="center", va="center", fontsize=letters(7), color=INK)
     _set_axes(figure, ax)
     if figure.x.limits == (None, None):
-        ax.set_xlim(*limits[0])
+        left, right = limits[0]
+        if figure.x.scale == "log" and left <= 0:  # t = 0 has no place there
+            left = edges[0][edges[0] > 0].min()
+        ax.set_xlim(left, right)
     if figure.y.limits == (None, None):
         ax.set_ylim(*limits[1])
     if figure.equal:
@@ -307,10 +288,10 @@ def _draw_map(figure: Map, ax: Axes, bar: bool = True) -> Any:
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
     names = [series.label for series in figure.lines if series.label]
-    ax.set_title(figure.title, pad=6 + 15 * -(-len(names) // 2))
+    styles.set_title(ax, figure.title, pad=6 + letters(15) * -(-len(names) // 2))
     if names:
         shown: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, columnspacing=1.0, **shown)
+        ax.legend(frameon=False, fontsize=letters(8.5), labelcolor=INK, columnspacing=1.0, **shown)
     if bar and figure.bar:
         styles.color_bar(ax.get_figure(), mesh, [ax], figure.value)
     return mesh
@@ -321,8 +302,7 @@ def _color(series: Series, k: int) -> Any:
         return styles.SCALES[series.scale](series.shade)
     if series.role == "control":
         return OTHER
-    group = k if series.group is None else series.group
-    return OTHER if group < 0 else CATEGORIES[group % len(CATEGORIES)]
+    return category(k if series.group is None else series.group)
 
 
 _DRAW: dict[type, Callable[..., Any]] = {data.Lines: _draw_lines, data.Bars: _draw_bars}

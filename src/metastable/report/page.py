@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,12 +42,16 @@ class Noted:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns. Cells of a column named "verdict" are colored by their value."""
+    """Rows under named columns. Cells of a column named "verdict" are colored by their value.
+
+    One with a caption is folded under it unless `open`.
+    """
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
+    open: bool = False
 
     @property
     def numeric(self) -> list[bool]:
@@ -63,10 +68,28 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and their values, side by side."""
+    """Names and their values, side by side; folded under `title` where there is one."""
 
     kind: ClassVar[str] = "facts"
     pairs: Mapping[str, Any]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Area:
+    """A part of a picture that leads to a card: its box in shares of the picture, from top left."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    card: str
+    title: str
+
+    @property
+    def style(self) -> str:
+        box = {"left": self.left, "top": self.top, "width": self.width, "height": self.height}
+        return ";".join(f"{side}:{100 * share:.2f}%" for side, share in box.items())
 
 
 @dataclass(frozen=True)
@@ -74,11 +97,20 @@ class Picture:
     """A figure; its caption stands under it."""
 
     kind: ClassVar[str] = "picture"
+    areas: ClassVar[tuple[Area, ...]] = ()
     figure: Figure
 
     @property
     def caption(self) -> str:
         return self.figure.caption
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Texts that stay hidden until a link to their name, `#NAME`, is followed: (title, text)."""
+
+    kind: ClassVar[str] = "cards"
+    cards: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -90,6 +122,7 @@ class Stored:
 
     file: Path
     caption: str
+    areas: Sequence[Area] = ()
 
     @property
     def kind(self) -> str:
@@ -111,7 +144,7 @@ class Listing:
     open: bool = False
 
 
-Block = Table | Facts | Picture | Stored | Listing | str
+Block = Table | Facts | Picture | Stored | Listing | Cards | str
 Blocks = Sequence[Block]
 
 
@@ -164,13 +197,17 @@ def with_png() -> Iterator[None]:
         _png.reset(token)
 
 
-def save_figures(figures: Mapping[str, Figure], folder: Path) -> dict[str, Stored]:
-    """Draw figures into `folder` as SVG; return them by name, ready for a page."""
+def save_figures(
+    figures: Mapping[str, Figure], folder: Path, areas: Mapping[str, Sequence[Area]] | None = None
+) -> dict[str, Stored]:
+    """Draw figures into `folder` as SVG; return them by name, with their areas, for a page."""
     stored = {}
     save = (lambda *given: save_figure(*given)[0]) if _png.get() else save_vector
     with Bar("figures") as bar:
         for number, (name, figure) in enumerate(figures.items(), 1):
-            stored[name] = Stored(save(figure, folder, name), figure.caption)
+            stored[name] = Stored(
+                save(figure, folder, name), figure.caption, (areas or {}).get(name, ())
+            )
             bar.update(number / len(figures))
     return stored
 
@@ -179,17 +216,19 @@ def page(
     path: str | Path, title: str, *, sentence: str = "", opening: str = "", verdicts: Rows = (),
     facts: Mapping[str, Any] | None = None, figures: Mapping[str, Figure] | None = None,
     sections: Sequence[Section] = (), provenance: Mapping[str, str] | None = None,
+    areas: Mapping[str, Sequence[Area]] | None = None,
 ) -> Path:  # fmt: skip
     """Write the page of one result: the answer, verdicts, facts, figures, the rest, provenance.
 
     - `opening` names the figure that stands beside the answer, before any table.
     - `figures`, by name, are drawn once, into `figures/` beside the page. A section shows one by
       `Picture(figure)`; those that no section shows stand in a section of their own, the first.
+    - `areas`, by the name of a figure, lead from its parts to cards of a section.
     - `sections` are what only this kind of result has; empty ones are left out.
     - `provenance` are texts such as the spec and the manifest, by the name of their file.
     """
     path, figures = Path(path), figures or {}
-    stored = save_figures(figures, path.parent / "figures")
+    stored = save_figures(figures, path.parent / "figures", areas)
     drawn = {id(figure): stored[name] for name, figure in figures.items()}
     rest = dict(drawn)
 
@@ -201,13 +240,13 @@ def page(
 
     own = [Section(each.title, [placed(b) for b in each.blocks]) for each in sections]
     texts = [listing(name, text) for name, text in (provenance or {}).items()]
-    every = [Section("Figures", list(rest.values())), *own, Section("Provenance", texts)]
     lead: list[Block] = [sentence] if sentence else []
     if opening in figures:
         lead.append(drawn[id(figures[opening])])
         rest.pop(id(figures[opening]), None)
+    every = [Section("Figures", list(rest.values())), *own, Section("Provenance", texts)]
     lead += [verdict_table(verdicts)] if verdicts else []
-    lead += [Facts(facts)] if facts else []
+    lead += [Facts(facts, "Settings and facts")] if facts else []
     return write_page(path, title, *[each for each in every if each.blocks], lead=lead)
 
 
@@ -222,7 +261,8 @@ def listing(file: str, text: str) -> Listing:
 def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = ()) -> Path:
     """Write one HTML file with everything inside: no script, and nothing is asked of a network.
 
-    `lead` stands above the sections (verdicts belong there). All text is escaped. Colors follow
+    `lead` is the answer: a sentence in large letters, the picture beside it, then verdicts and
+    facts, folded; above the sections and their list. All text is escaped. Colors follow
     the reader's theme. An existing file is replaced: a page is derived, and can be made again.
     """
     options: dict[str, Any] = {"undefined": StrictUndefined, "autoescape": True}
@@ -242,10 +282,17 @@ def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = 
     return path
 
 
-def _svg(block: Picture | Stored, name: str) -> Markup:
-    """The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg."""
+def _svg(block: Picture | Stored, name: str) -> tuple[Markup, str]:
+    """A drawn figure, and a style that tells its shape.
+
+    The only text that is not escaped: matplotlib's own, with its label escaped by inline_svg.
+    """
     stored = isinstance(block, Stored)
-    return Markup(stored_svg(block.file, name) if stored else inline_svg(block.figure, name))
+    text = stored_svg(block.file, name) if stored else inline_svg(block.figure, name)
+    # What stands beside the answer is as large as the window allows.
+    shape = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
+    width, height = (float(shape[1]), float(shape[2])) if shape else (1.0, 1.0)
+    return Markup(text), f"--ratio: {width / height:.3f}; --own: {width:.0f}pt"
 
 
 def _neighbors(blocks: Blocks) -> Iterable[tuple[str, list[Block]]]:

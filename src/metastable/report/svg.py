@@ -7,9 +7,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from metastable.core.figure import Figure
-from metastable.report.drawing import draw, to_png, to_svg
-from metastable.report.style import INK
+from metastable.core.figure import Figure, Film
+from metastable.report.drawing import draw, to_svg
+from metastable.report.picture import to_pdf, to_png
+from metastable.report.styles import INK
 
 _THEME = (
     f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6eb}}}}</style>"
@@ -28,7 +29,7 @@ def _svg(picture: Any, name: str) -> str:
     text = re.sub(extras, "", text[text.index("<svg") :], flags=re.DOTALL)
     text = text.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     text = text.replace("xlink:href=", "href=").replace(INK, "currentColor")
-    label = escape(picture.get_label())
+    label = escape(picture.get_label() or name)
     first = f'<svg role="img" aria-label="{label}" stroke-linejoin="round" '
     return _rename(text, name).replace("<svg ", first, 1).strip() + "\n"
 
@@ -37,8 +38,34 @@ def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write `name`.svg, which follows the reader's theme, and `name`.png on white."""
     picture = draw(figure)
     vector, raster = _write_svg(picture, folder, name), folder / f"{name}.png"
-    to_png(picture, raster)
+    picture.set_layout_engine("none")  # as the SVG was laid out
+    raster.write_bytes(to_png(picture))
     return vector, raster
+
+
+def save_picture(
+    figure: Figure, path: str | Path, *, size: Any = None, style: str | None = None
+) -> Path:
+    """Write a figure into one file: .pdf, .svg or .png; a film into a .gif."""
+    path = Path(path)
+    if isinstance(figure, Film):
+        from metastable.report.gif import write_film
+
+        kinds = {".gif": lambda: write_film(figure, path)}
+    else:
+        picture = lambda: draw(figure, size=size, style=style)
+        kinds = {
+            ".pdf": lambda: path.write_bytes(to_pdf(picture())),
+            ".svg": lambda: _write_svg(picture(), path.parent, path.stem),
+            ".png": lambda: path.write_bytes(to_png(picture())),
+        }
+    if path.suffix.lower() not in kinds:
+        *others, last = kinds
+        ends = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"path must end in {ends}; got {path.name!r}: choose one.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kinds[path.suffix.lower()]()
+    return path
 
 
 def save_vector(figure: Figure, folder: Path, name: str) -> Path:

@@ -16,18 +16,25 @@ def say(text: str, markup: bool = False) -> None:
     Console().print(text, highlight=False, soft_wrap=True, markup=markup)
 
 
+def table(*columns: str, left: tuple[str, ...] = ()) -> Table:
+    """A table without lines, numbers flush right; no column is narrower than a word of its head."""
+    made = Table(box=None, pad_edge=False, collapse_padding=True)
+    for name in columns:
+        side = "left" if name in left else "right"
+        made.add_column(name, justify=side, min_width=max(map(len, name.split())))
+    return made
+
+
 def print_result(result: Result) -> None:
     """The answer, the facts and the outcome; of a flow when the number of clusters changed."""
     say(repr(result))
     facts = result.facts
     if result.kind == "flow":
-        table = Table(box=None, pad_edge=False)
-        table.add_column(f"time ({facts['clock']} clock)", justify="right")
         counted = "maxima of the potential" if "amplitudes" in facts else "linkage"
-        table.add_column(f"clusters ({counted})", justify="right")
+        counts = table(f"time ({facts['clock']} clock)", f"clusters ({counted})")
         for time, count in _changes(facts["clusters"]):
-            table.add_row("…" if time is None else f"{time:.4g}", count)
-        Console().print(table)
+            counts.add_row("…" if time is None else f"{time:.4g}", count)
+        Console().print(counts)
     if result.folder is not None:
         say(f"kept in {result.folder}")
 
@@ -46,10 +53,14 @@ def _changes(counts: list[list[float]], most: int = 12) -> list[tuple[float | No
 
 
 def print_doctor(report: dict[str, Any]) -> None:
-    """Versions, devices, and one line per check."""
+    """Versions, devices, the place of compiled code, extras, and one line per check."""
     facts = {"platform": report["platform"], "devices": ", ".join(report["devices"])}
+    facts["compiled"] = escape(report["compiled"]["sentence"])
     for name, value in {**report["versions"], **facts}.items():
         say(f"{name:<12} {value}", markup=True)
+    for name, extra in report["extras"].items():
+        how = "installed" if extra["installed"] else f"not here: {escape(extra['install'])}"
+        say(f"{name:<12} {extra['enables']} ({how})", markup=True)
     for name, passed in report["checks"].items():
         say(f"{'[green]ok[/]  ' if passed else '[red]FAIL[/]'}  {name}", markup=True)
 

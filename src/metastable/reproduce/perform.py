@@ -17,7 +17,7 @@ from metastable import __version__
 from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
 from metastable.core.outcome import Outcome
 from metastable.core.result import VERDICTS, Result, plain, write_result
-from metastable.core.verdict import Comparison
+from metastable.core.verdict import DISAGREE, Comparison
 from metastable.reproduce.catalogue import function_of, sources
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.spec import Reproduction
@@ -69,14 +69,16 @@ def _result(entry: Entry, spec: Reproduction) -> Result:
         "digest": entry.digest(spec.fast),
         "version": __version__,
     }
-    sentence = f"{entry.title}: {finding.verdict}"
+    verdicts = Comparison(tuple(finding.rows), "none")
+    known = " (as is known)" * (finding.verdict == entry.known == DISAGREE)
+    sentence = f"{entry.title}: {verdicts.tally}{known}."
     return Result(
         spec=spec,
-        outcome=Outcome("done", f"{sentence}."),
+        outcome=Outcome("done", f"{entry.title}: {finding.verdict}."),
         facts=facts,
-        verdicts=Comparison(tuple(finding.rows), "none"),
+        verdicts=verdicts,
         figures={**finding.figures, **films},
-        sentence=f"{sentence} with what was published.",
+        sentence=sentence,
     )
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 from typing import Any
 
+from metastable.core.errors import did_you_mean
 from metastable.core.progress import Bar
 from metastable.core.result import plain
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE
@@ -35,7 +36,8 @@ def choose(names: Sequence[str], changes: Mapping[str, Any] | None = None) -> li
         matching = {name: e for name, e in entries.items() if asked in (name, e.source, "all")}
         if not matching:
             allowed = "an entry, a source such as ponti2025 or all"
-            raise ValueError(f"NAME must be {allowed}; got {asked!r}: {see}")
+            near = f"{did_you_mean(asked, entries)} ".lstrip()
+            raise ValueError(f"NAME must be {allowed}; got {asked!r}: {near}{see}")
         chosen |= matching
     return list(chosen.values())
 

@@ -217,7 +217,7 @@ def answer_fits(fits: Mapping[str, MatrixFit]) -> Answer:
 
 
 def _counted(what: str, judged: Comparison) -> str:
-    return f"{what}: {judged.count('agree')} claims agree, {judged.count('disagree')} do not."
+    return f"{what}: {judged.tally}."
 
 
 def _read_matrix(file: str) -> Any:

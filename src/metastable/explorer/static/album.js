@@ -18,6 +18,7 @@ export class Album {
     // Costly pictures come with some frames only: for each frame the newest that has one.
     this.heatmaps = [];
     this.histograms = [];
+    this.seen = []; // {index, time, maxima, spread} of frames whose maxima were counted
     this.tokens = 0;
     this.fastest = 0;
     this.fromZero = false;
@@ -44,6 +45,8 @@ export class Album {
     // Uniform tokens hang together in one crowd, which the count calls a cluster and a reader not.
     this.clusters.push(frame.colours.crowd ? NaN : number(header.clusters));
     this.logClusters.push(Math.log10(this.clusters.at(-1)));
+    const { maxima, spread } = header;
+    if (maxima !== undefined) this.seen.push({ index: this.length - 1, time, maxima, spread });
     this.#addModes(header.amplitudes ?? []);
     this.heatmaps.push(arrays.attention ?? this.heatmaps.at(-1) ?? null);
     this.histograms.push(header.histogram ?? this.histograms.at(-1) ?? null);

@@ -89,7 +89,9 @@ class App {
       this.#overlay(`${error.message} A recording can still be opened: drop a .msr file here.`);
       return;
     }
+    const kept = readAddress();
     this.#restore();
+    if (server.autoplay && (kept?.play ?? !kept)) this.play();
   }
 
   say(sentence) {

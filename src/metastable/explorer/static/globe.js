@@ -42,7 +42,7 @@ export class Globe {
   }
 }
 
-function arc(lines, pointAt, parts = 96) {
+function arc(lines, pointAt, parts = 64) {
   for (let k = 0; k < parts; k++) {
     lines.push(...pointAt((2 * Math.PI * k) / parts), ...pointAt((2 * Math.PI * (k + 1)) / parts));
   }

@@ -4,6 +4,7 @@ const LINEAR_SECONDS = 16; // one pass over the whole axis at speed 1
 const DECADES_A_SECOND = 0.5;
 const LOG_SECONDS = 24;
 const DECADES_BEFORE = 4;
+const LAG = 0.4; // seconds behind a computation that is slower than the playback
 
 export class Playhead {
   constructor() {
@@ -31,12 +32,15 @@ export class Playhead {
     this.place = Math.min(Math.max(this.place, this.first), this.known);
   }
 
-  advance(seconds) {
+  /** While frames are still `coming` it slows down before the last one: no stop and go. */
+  advance(seconds, coming = false) {
     if (!this.playing) return;
     const span = this.last - this.first;
     const pace =
       this.clock === "log" ? Math.max(DECADES_A_SECOND, span / LOG_SECONDS) : span / LINEAR_SECONDS;
-    this.place = Math.min(this.known, this.place + seconds * this.speed * pace);
+    const wanted = this.place + seconds * this.speed * pace;
+    const eased = this.known - (this.known - this.place) * Math.exp(-seconds / LAG);
+    this.place = Math.min(coming ? eased : this.known, wanted);
   }
 
   get share() {

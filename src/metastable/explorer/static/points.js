@@ -143,15 +143,18 @@ export class Tokens {
     }
     out.fill(plain, 0, count);
     for (const group of colours.large) {
-      const covered = (i) =>
-        cluster[i] === group.label &&
-        (positions[3 * i] - group.x) ** 2 +
+      // One disc of them all, the middle one: hundreds of large discs on one place cost as many.
+      let [tokens, middle, least] = [0, -1, (0.3 * plain) ** 2];
+      for (let i = 0; i < count; i++) {
+        if (cluster[i] !== group.label) continue;
+        const away =
+          (positions[3 * i] - group.x) ** 2 +
           (positions[3 * i + 1] - group.y) ** 2 +
-          (positions[3 * i + 2] - group.z) ** 2 <
-          (0.3 * plain) ** 2;
-      let tokens = 0;
-      for (let i = 0; i < count; i++) if (covered(i)) tokens++;
-      for (let i = 0; i < count; i++) if (covered(i)) out[i] = grown(tokens);
+          (positions[3 * i + 2] - group.z) ** 2;
+        if (away < (0.3 * plain) ** 2) tokens++;
+        if (away < least) [middle, least] = [i, away];
+      }
+      if (middle >= 0) out[middle] = grown(tokens);
     }
   }
 }

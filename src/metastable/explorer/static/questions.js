@@ -1,7 +1,6 @@
 // What is asked of the server when a specification changes: what theory says, where tokens stand.
 // Only the last specification matters.
 
-import { decodePacket } from "metastable/packet";
 import * as server from "metastable/server";
 
 // Milliseconds: after the last change before anything is asked; after the first prediction before a
@@ -42,7 +41,7 @@ export class Questions {
   }
 
   async #places(spec, signal) {
-    this.on.placed(spec, decodePacket(await server.place(spec, signal)));
+    this.on.placed(spec, await server.place(spec, signal));
   }
 
   async #try(answer, failed = () => {}) {

@@ -29,6 +29,10 @@ export function readout(app) {
     get tokens() {
       return show.album.frames[show.index]?.count ?? 0;
     },
+    /** The numbers that came with the frame shown. */
+    get moment() {
+      return structuredClone(show.album.frames[show.index]?.header ?? null);
+    },
     get drawn() {
       return stage.drawn;
     },
@@ -40,6 +44,13 @@ export function readout(app) {
     },
     get spec() {
       return structuredClone(app.controls.spec);
+    },
+    /** Tokens at the end of a run computed on the page: rows of float64; null before. */
+    get last() {
+      const { last } = app.live;
+      if (!last) return null;
+      const count = last.length / 3;
+      return Array.from({ length: count }, (_, i) => [i, count + i, 2 * count + i].map((k) => last[k]));
     },
     get run() {
       return app.run ?? null;

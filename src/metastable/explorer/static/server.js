@@ -1,5 +1,9 @@
 // Questions to the server. Every answer is JSON or a packet; every refusal is one sentence.
 
+import { decodePacket } from "metastable/packet";
+
+export const autoplay = false; // the reader decides when the server has work
+
 const token = new URLSearchParams(location.search).get("token");
 
 export const withToken = (path) =>
@@ -39,7 +43,7 @@ export const recording = async (name) =>
 export const predict = async (spec, fine, signal) =>
   (await post("api/predict", { spec, fine }, signal)).json();
 export const place = async (spec, signal) =>
-  (await post("api/place", { spec }, signal)).arrayBuffer();
+  decodePacket(await (await post("api/place", { spec }, signal)).arrayBuffer());
 export const exported = async (spec) => (await post("api/export", { spec })).json();
 export const downloadAddress = (run, kind) => withToken(`api/download/${run}.${kind}`);
 

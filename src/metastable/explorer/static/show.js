@@ -4,6 +4,7 @@ import { Album } from "metastable/album";
 import { Curves } from "metastable/curves";
 import { Legend } from "metastable/legend";
 import { brief, briefLog } from "metastable/numbers";
+import { outlook } from "metastable/outlook";
 import { Playhead } from "metastable/playhead";
 import { Snapshots } from "metastable/snapshots";
 import { Timeline } from "metastable/timeline";
@@ -96,7 +97,7 @@ export class Show {
     const { album, playhead, stage } = this;
     if (album.length) {
       const before = playhead.place;
-      playhead.advance(seconds);
+      playhead.advance(seconds, this.running);
       if (playhead.playing && playhead.atKnownEnd && !this.running) this.onend();
       const places = album.places(playhead.clock);
       const index = album.indexAt(playhead.place, playhead.clock);
@@ -164,6 +165,19 @@ export class Show {
     this.curves.draw(album, prediction, time);
     this.snapshots.draw(album, this.index);
     this.legend.show(this.colouring, album);
+    this.#outlook();
     this.onmove();
+  }
+
+  /** Theory and observation in one sentence, where frames say how many maxima there are. */
+  #outlook() {
+    if (document.body.dataset.server !== "browser") return;
+    const { find, album, prediction, index } = this;
+    const words = outlook(
+      prediction,
+      album.seen.filter((moment) => moment.index <= index),
+    );
+    find("outlook-theory").textContent = words?.theory ?? "–";
+    find("outlook-seen").textContent = words?.seen ?? "–";
   }
 }

@@ -101,8 +101,9 @@ export function toSettings(spec) {
   }
 }
 
-/** Kinds may be left out of a specification where they are the usual ones. */
-function explicit({ measure = {}, field = {}, flow = {}, ...rest }) {
+/** Kinds may be left out of a specification where they are the usual ones; its own is left out. */
+function explicit({ kind = "flow", measure = {}, field = {}, flow = {}, ...rest }) {
+  if (kind !== "flow") return { kind };
   const usual = (part) =>
     (part.kind ?? "self_attention") === "self_attention"
       ? { kind: "self_attention", beta: 1, ...part }

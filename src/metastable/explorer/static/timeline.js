@@ -9,7 +9,7 @@ const FONT = "11px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
 export class Timeline {
   constructor(canvas) {
     this.canvas = canvas;
-    this.pen = canvas.getContext("2d");
+    this.pen = canvas.getContext("2d", { willReadFrequently: true }); // as in `Plot`
     this.onresize = null;
     new ResizeObserver(() => this.#fit()).observe(canvas);
     this.#fit();

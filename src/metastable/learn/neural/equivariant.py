@@ -173,7 +173,11 @@ def learn_equivariant(
             facts[f"error at H = {done[-1]}, d = {d}, {output}"] = dict(means)
             words = f"Trained heads, d = {d}, {spec.tokens} tokens, the output {WORDS[output]}."
             curves[f"{output}_{d}"] = _curves(spec, done, missed, words)
-    sentence = f"{len(spec.targets)} equivariant maps fitted by up to {max(spec.heads)} heads."
+    sentence = f"{len(spec.targets)} equivariant maps fitted by up to {max(spec.heads)} heads"
+    if errors:
+        best = list(errors.values())[-1].mean(axis=-1)
+        sentence += f": relative errors of {best.min():.2g} to {best.max():.2g} with the most"
+    sentence += "."
     return make_answer(sentence, facts, curves, outcome)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from metastable.core.figure import Figure
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
 from metastable.report.figures import run as tokens
 
-__all__ = ["figures_of"]
+__all__ = ["figures_of", "picture_of"]
 
 
 def figures_of(run: Trajectory) -> dict[str, Figure]:
@@ -19,34 +23,52 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
     `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`; a Gaussian has
     `moments`. A run of a single frame has no figures.
     """
+    return {name: draw() for name, draw in _makers(run).items()}
+
+
+def picture_of(run: Trajectory) -> Figure:
+    """The first of the figures of a run; of a single frame, the measure."""
+    makers = _makers(run)
+    if not makers:
+        from metastable.report.figures.measures import plot_measure
+
+        return plot_measure(run.frames[0])
+    first = next(iter(makers))
+    # Of tokens that cannot be drawn themselves, cosines say most.
+    return makers["similarity" if first == "clusters" and "similarity" in makers else first]()
+
+
+def _makers(run: Trajectory) -> dict[str, Callable[[], Figure]]:
+    """What makes each figure of a run, by name, in order."""
     if len(run.times) < 2:
         return {}
     first, energetic = run.frames[0], attention_of(run.field) is not None
-    figures: dict[str, Figure] = {}
+    makers: dict[str, Any] = {}
     if isinstance(first, Gaussian):
         from metastable.report.figures import gaussian
 
-        return {"moments": gaussian.plot_moments(run)}
+        return {"moments": partial(gaussian.plot_moments, run)}
     if isinstance(first, Density):
         from metastable.report.figures import density
 
         if first.zonal or first.dim == 2:
-            figures["density"] = density.plot_density(run)
+            makers["density"] = density.plot_density
         else:
-            figures["maps"] = density.plot_maps(run)
-        figures["amplitudes"] = density.plot_amplitudes(run)
-        return figures | ({"energy": tokens.plot_energy(run)} if energetic else {})
+            makers["maps"] = density.plot_maps
+        makers["amplitudes"] = density.plot_amplitudes
+        makers |= {"energy": tokens.plot_energy} if energetic else {}
+        return {name: partial(maker, run) for name, maker in makers.items()}
     if first.on_sphere and first.dim == 2:
-        figures["angles"] = tokens.plot_angles(run)
+        makers["angles"] = tokens.plot_angles
     elif first.on_sphere and first.dim == 3:
-        figures["sphere"] = tokens.plot_strip(run)
+        makers["sphere"] = tokens.plot_strip
     elif not first.on_sphere and first.dim > 1:
-        figures["hulls"] = tokens.plot_hulls(run)
+        makers["hulls"] = tokens.plot_hulls
     elif not first.on_sphere and tokens.token_tracks(run) is not None:
-        figures["line"] = tokens.plot_line(run)
-    figures["clusters"] = tokens.plot_clusters(run)
+        makers["line"] = tokens.plot_line
+    makers["clusters"] = tokens.plot_clusters
     if first.on_sphere and energetic:
-        figures["energy"] = tokens.plot_energy(run)
+        makers["energy"] = tokens.plot_energy
     if first.dim > 1:
-        figures |= {"similarity": tokens.plot_similarity(run), "rank": tokens.plot_rank(run)}
-    return figures
+        makers |= {"similarity": tokens.plot_similarity, "rank": tokens.plot_rank}
+    return {name: partial(maker, run) for name, maker in makers.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metastable.core.figure import Axis, Lines, Map, Series, Strip, time_axis
@@ -53,29 +55,30 @@ def plot_maps(run: Trajectory, count: int = 6) -> Strip:
     densities = [run.frames[k] for k in chosen if isinstance(run.frames[k], Density)]
     grid = [frame.basis.values(frame.coefficients) for frame in densities]
     value = _value(np.concatenate(grid))
-    longitude, height = np.linspace(-np.pi, np.pi, 145), np.linspace(-1, 1, 73)
-    turn, z = np.meshgrid(longitude, height)
-    radius = np.sqrt(1 - z**2)
-    points = np.stack([radius * np.cos(turn), radius * np.sin(turn), z], -1).reshape(-1, 3)
-    x_axis = Axis("longitude", unit="°", limits=(-180.0, 180.0), places=(-180, 0, 180))
-    y_axis = Axis("height z", limits=(-1.0, 1.0), places=(-1, 0, 1))
-    maps = []
-    for k in chosen:
-        frame = run.frames[k]
-        values, dots = np.full(z.shape, np.nan), []
-        if isinstance(frame, Points):
-            x = np.asarray(frame.points)
-            angle = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
-            dots = [Series("", angle, x[:, 2], style="points")]
-        else:
-            values = np.maximum(np.asarray(frame.at(points)).reshape(z.shape), LOWEST)
-        cells = np.degrees(longitude), height, values, dots
-        title = f"t = {run.times[k]:.3g}"
-        maps.append(Map(x_axis, y_axis, value, *cells, shading="smooth", title=title))
+    maps = [map_of(run.frames[k], f"t = {run.times[k]:.3g}", value) for k in chosen]
     tokens = " Dots are tokens." if any(isinstance(f, Points) for f in run.frames) else ""
     caption = f"Density relative to uniform on S² at {len(chosen)} times of the {run.clock} clock; "
     caption += f"equal areas of the map are equal areas of the sphere.{tokens}"
     return Strip(maps, caption=caption, size=(7.0, 2.3 * -(-len(chosen) // 3)))
+
+
+def map_of(frame: Density | Points, title: str, value: Axis | None = None, **rest: Any) -> Map:
+    """An equal-area map of a density on S², or of tokens as dots."""
+    longitude, height = np.linspace(-np.pi, np.pi, 145), np.linspace(-1, 1, 73)
+    turn, z = np.meshgrid(longitude, height)
+    values, dots = np.full(z.shape, np.nan), []
+    if isinstance(frame, Points):
+        x = np.asarray(frame.points)
+        angle = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
+        dots = [Series("", angle, x[:, 2], style="points")]
+    else:
+        radius = np.sqrt(1 - z**2)
+        points = np.stack([radius * np.cos(turn), radius * np.sin(turn), z], -1).reshape(-1, 3)
+        values = np.maximum(np.asarray(frame.at(points)).reshape(z.shape), LOWEST)
+    x_axis = Axis("longitude", unit="°", limits=(-180.0, 180.0), places=(-180, 0, 180))
+    axes = x_axis, Axis("height z", limits=(-1.0, 1.0), places=(-1, 0, 1)), value or _value(values)
+    cells = np.degrees(longitude), height, values, dots
+    return Map(*axes, *cells, shading="smooth", title=title, **rest)
 
 
 def plot_amplitudes(run: Trajectory, log: bool | None = None) -> Lines:

@@ -84,15 +84,16 @@ def plot_cluster_counts(result: Inspection) -> Panels:
     """Clusters by three definitions, the control's, and what merged and split."""
     table, at = result.table, result.table.times[result.table.chosen]
     counts = [
-        Series("cosine > 0.99", table.times, table.clusters, group=0),
+        Series("cosine > 0.99", table.times, table.clusters, style="steps", group=0),
         Series("rank of the Gram matrix", at, table.gram_rank, style="points", group=2),
         Series("maxima of the density", at, table.modes, style="points", group=5),
     ]
     if result.control_table is not None:
         control = result.control_table
-        counts.append(Series("untrained", control.times, control.clusters, role="control"))
-    steps = {"merged": table.merges, "split": table.splits}
-    changes = [Series(name, table.times, np.cumsum(count)) for name, count in steps.items()]
+        steps: dict[str, Any] = {"style": "steps", "role": "control"}
+        counts.append(Series("untrained", control.times, control.clusters, **steps))
+    sums = {"merged": np.cumsum(table.merges), "split": np.cumsum(table.splits)}
+    changes = [Series(name, table.times, count, style="steps") for name, count in sums.items()]
     y = Axis("clusters", limits=(0.0, 1.08 * float(table.clusters.max())))
     right = _over_depth(result, Axis("clusters, summed over layers"), changes)
     caption = "Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram matrix "

@@ -30,7 +30,8 @@ def plot_overlay(result: Inspections) -> Panels:
             table.energy[:, 0],
         )
         for series, own in zip(rows.values(), values, strict=True):
-            series.append(Series(name, depth, own, group=number))
+            style = "steps" if own is values[1] else "line"
+            series.append(Series(name, depth, own, style=style, group=number))
     x = Axis("depth, of the model's own")
     panels = [
         Lines(x, Axis(name), series, legend=k == 0) for k, (name, series) in enumerate(rows.items())

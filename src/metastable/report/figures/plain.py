@@ -17,12 +17,15 @@ def plot_lines(
     curves: Curves, x: str | Axis, y: str | Axis, caption: str, *, theory: Curves | None = None,
     log: str = "", lines: bool = False, **rest: Any,
 ) -> Lines:  # fmt: skip
-    """What was measured as points (with `lines`, joined), what is expected as dashed lines.
+    """What was measured as points (with `lines`, joined; whole numbers by steps), theory dashed.
 
     `log` names the logarithmic axes: "x", "y" or "xy". `rest` are fields of `Lines`.
     """
-    style = lambda curve: "points" if not lines else "line" if len(curve) == 2 else "both"
-    whole = all(np.asarray(curve[1]).dtype.kind in "iu" for curve in curves.values())
+    whole = bool(curves) and all(
+        np.asarray(curve[1]).dtype.kind in "iu" for curve in curves.values()
+    )
+    joined = "steps" if whole else "line"
+    style = lambda curve: "points" if not lines else joined if len(curve) == 2 else "both"
     series = [Series(name, *curve, style=style(curve)) for name, curve in curves.items()]
     series += _theory(theory)
     across, up = _axis(x, "x" in log), _axis(y, "y" in log, "integer" if whole else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.core.figure import Axis, Cloud, Lines, Map, Paths, Series, Strip, time_axis
+from metastable.core.figure import COLORS, Axis, Cloud, Lines, Map, Paths, Series, Strip, time_axis
 from metastable.fields import Rescaled
 from metastable.flows import Trajectory
 from metastable.measures import Points
@@ -18,7 +18,6 @@ from metastable.observe.phases import plateaus
 from metastable.observe.similarity import effective_rank, similarity
 from metastable.observe.summary import attention_of, energy_form, energy_series
 
-COLORED = 8  # groups that have a color of their own
 MOST_LINES = 500  # past this the lines cover each other
 MOST_TOKENS = 1500  # pairs grow with the square; a histogram needs no more
 MODE_FRAMES = 24  # maxima of the potential on S² cost tenths of a second per frame
@@ -45,7 +44,7 @@ def plot_angles(run: Trajectory, log: bool | None = None) -> Lines:
     notes: list[tuple[float, float, str]] = []
     if moment == run.times[-1]:
         caption += " (percent of the mass at the right)"
-        for k, mass in enumerate(groups.masses[:COLORED]):
+        for k, mass in enumerate(groups.masses[:COLORS]):
             place = float(np.median(theta[-1][groups.labels == k]))
             if all(abs(place - other) > 0.45 for _, other, _ in notes):  # else they would overlap
                 notes.append((float(run.times[-1]), place, f"{100 * mass:.3g} %"))
@@ -156,14 +155,14 @@ def plot_similarity(run: Trajectory, bins: int = 60, log: bool | None = None) ->
     times = run.times[chosen]
     count = run.frames[0].count
     tokens = min(count, MOST_TOKENS) if token_tracks(run) is None else None
-    pairs = [similarity(_some(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
+    pairs = [similarity(thinned(run.frames[k]), bins=bins, tokens=tokens) for k in chosen]
     shares = np.array([each.histogram for each in pairs]).T
-    some = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
+    part = f" ({MOST_TOKENS} of {count} tokens)" if count > MOST_TOKENS else ""
     label = r"$\langle x_i, x_j\rangle$" if run.frames[0].on_sphere else r"$\cos\angle(x_i, x_j)$"
     axes = time_axis(times, run.clock, log), Axis(label, limits=(-1.02, 1.02)), SHARE_OF_PAIRS
     values = borders(times), pairs[0].edges, np.where(shares > 0, shares, np.nan)
     lines = [Series("mean", times, np.array([each.mean for each in pairs]))]
-    caption = f"Cosines of all pairs of different tokens{some} in {bins} bins through time, and "
+    caption = f"Cosines of all pairs of different tokens{part} in {bins} bins through time, and "
     caption += f"their mean (line). {clock_sentence(run)}"
     return Map(*axes, *values, lines, palette="density", caption=caption)
 
@@ -289,7 +288,8 @@ def _paths(times: np.ndarray, values: np.ndarray, labels: np.ndarray) -> Paths:
     return Paths(times, values[:, shown].T, labels[shown])
 
 
-def _some(frame: Points) -> Points:
+def thinned(frame: Points) -> Points:
+    """The measure, or as many of its tokens as a histogram of pairs needs."""
     if frame.count <= MOST_TOKENS:
         return frame
     points, weights, _ = carrying(frame)

@@ -11,6 +11,7 @@ import xarray
 from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
 from metastable.sweep.observables import ERROR
 from metastable.sweep.spec import Sweep
+from metastable.sweep.status import NAMES as SHORT
 from metastable.sweep.status import means
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.context import row_law
@@ -23,7 +24,7 @@ from metastable.theory.spectrum import dominant_mode
 
 # Lines of theory by panel (None for a single one) or line, and by label: arrays x, y.
 Curves = dict[Any, dict[str, tuple[Any, Any]]]
-NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n", "time": "time t", "clusters": "k"}
+NAMES = SHORT | {"time": "time t", "clusters": "k"}
 REGIMES = {"hard above": 0.9, "mean field below": 0.1}  # levels of `context_regime`
 PANELS = 6  # small multiples along a third axis, at most
 # Counts and lifetimes are read off lines, one for each value of the second axis.
@@ -31,44 +32,70 @@ ROWS = ("row_participation", "row_largest")
 ON_LINES = ("first_clusters", "last_clusters", "lifetime", "dominant_mode", *ROWS)
 
 
-def figures_of_sweep(data: xarray.Dataset, sweep: Sweep) -> dict[str, Figure]:
-    """A figure of the mean of each observable: a map over two axes, else lines, with errors."""
+def figures_of_sweep(
+    data: xarray.Dataset, sweep: Sweep, verdicts: Mapping[str, str] | None = None
+) -> dict[str, Figure]:
+    """A figure of the mean of each observable: a map over two axes, else lines with error bars.
+
+    A map has a second one of standard errors, NAME_error. Lines of theory carry the verdict on
+    their observable, where `verdicts` has one by its name.
+    """
     figures: dict[str, Figure] = {}
     mean = means(data)
     for name in sweep.observables:
         values, spread = mean[name], mean[name + ERROR]
         curves = _curves_for(name, sweep, values)
+        if name in (verdicts or {}):
+            said = f": {(verdicts or {})[name]}"
+            curves = {k: {f"{x}{said}": v for x, v in each.items()} for k, each in curves.items()}
         if values.ndim == 1 or _words(values, values.dims[0]) or name in ON_LINES:
             figures[name] = plot_observable(values, spread, curves, data)
         else:
             figures[name] = plot_cells(values, spread, curves, data)
+            if np.isfinite(spread.values).any():
+                about = f"standard error of {name.replace('_', ' ')}"
+                spread = spread.rename(about).assign_attrs(long_name=about.capitalize())
+                figures[name + ERROR] = plot_cells(spread, spread * np.nan, {}, data)
     return figures
+
+
+def sides(values: xarray.DataArray) -> tuple[str, str, list[str]]:
+    """The axes along a map, up it, and those that are left for its panels."""
+    dims = [str(d) for d in values.dims]
+    x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
+    y = "beta" if "beta" in dims and x != "beta" else next(d for d in dims if d != x)
+    return x, y, [d for d in dims if d not in (x, y)]
+
+
+def panels(values: xarray.DataArray, third: list[str]) -> list[Any]:
+    """The values of the third axis that have a panel; None alone without one."""
+    if not third:
+        return [None]
+    every = values[third[0]].values
+    kept = np.linspace(0, len(every) - 1, min(len(every), PANELS)).round().astype(int)
+    return [every[k] for k in kept]
 
 
 def plot_cells(
     values: xarray.DataArray, spread: xarray.DataArray, curves: Curves, data: Any
 ) -> Map | Strip:
     """One number over two axes as colors; panels along a third; theory's `curves` by panel."""
-    dims = [str(d) for d in values.dims]
-    x = "time" if "time" in dims else "kappa" if "kappa" in dims else dims[-1]
-    y = "beta" if "beta" in dims and x != "beta" else next(d for d in dims if d != x)
-    third = [d for d in dims if d not in (x, y)]
+    x, y, third = sides(values)
     values = values.isel({d: 0 for d in third[1:]})
-    shown: list[Any] = [None]
-    if third:
-        every = values[third[0]].values
-        kept = np.linspace(0, len(every) - 1, min(len(every), PANELS)).round().astype(int)
-        shown = [every[k] for k in kept]
+    shown = panels(values, third)
     finite = values.values[np.isfinite(values.values)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     labels = {label for lines in curves.values() for label in lines}
     about = values.attrs.get("long_name", values.name)
-    across, up = _axis(x, data), _axis(y, data)
+    logs = {dim: _spaced(data[dim].values) for dim in (x, y)}
+    across, up = (_axis(dim, data, "log" if logs[dim] else "linear") for dim in (x, y))
     known = spread.values[np.isfinite(spread.values)]
     error = f"; standard errors up to {known.max():.2g}" if known.size else ""
-    caption = f"{about} over {across.text} and {up.text}{_theory(labels)}{error}."
+    caption = (
+        f"{about[0].upper()}{about[1:]} over {across.text} and {up.text}{_theory(labels)}{error}."
+    )
     axes = across, up, Axis(_name(values), limits=limits)
-    edges = _edges(data[x].values), _edges(data[y].values)
+    edges = _edges(data[x].values, logs[x]), _edges(data[y].values, logs[y])
     maps = []
     for panel in shown:
         part = values if panel is None else values.sel({third[0]: panel})
@@ -136,7 +163,8 @@ def _name(values: xarray.DataArray) -> str:
 
 
 def _theory(labels: set[str]) -> str:
-    return f"; lines: {', '.join(sorted(labels))}" if labels else ""
+    names = sorted(label.split(": ")[0] for label in labels)  # without their verdicts
+    return f"; lines: {', '.join(names)}" if labels else ""
 
 
 def _axis(dim: str, data: xarray.Dataset, scale: str = "linear") -> Axis:
@@ -148,19 +176,21 @@ def _short(value: Any) -> str:
 
 
 def _spaced(places: np.ndarray) -> bool:
-    """Whether numbers have equal ratios, over two decades at least."""
+    """Whether numbers have equal ratios, over a decade at least."""
     if places.dtype.kind not in "if" or len(places) < 3 or not places.min() > 0:
         return False
     ratios = np.diff(np.log(places))
-    return bool(places[-1] >= 100 * places[0] and np.ptp(ratios) < 1e-3 * ratios.mean())
+    return bool(places[-1] >= 10 * places[0] and np.ptp(ratios) < 1e-3 * ratios.mean())
 
 
 def _words(values: xarray.DataArray, dim: Any) -> bool:
     return values[dim].dtype.kind not in "if"
 
 
-def _edges(places: np.ndarray) -> np.ndarray:
-    """Borders half way between places; the outer ones as far out as in."""
+def _edges(places: np.ndarray, log: bool = False) -> np.ndarray:
+    """Borders half way between places; the outer ones as far out as in. `log`: in the logarithm."""
+    if log:
+        return np.exp(_edges(np.log(places)))
     if len(places) == 1:
         return places[0] + np.array([-0.5, 0.5])
     middles = (places[1:] + places[:-1]) / 2
@@ -286,7 +316,8 @@ def _rows(sweep: Sweep, values: xarray.DataArray) -> Curves:
 
 
 def _betas(values: xarray.DataArray, count: int) -> np.ndarray:
-    return np.linspace(float(values.beta.min()), float(values.beta.max()), count)
+    spaced = np.geomspace if _spaced(values.beta.values) else np.linspace
+    return spaced(float(values.beta.min()), float(values.beta.max()), count)
 
 
 def _get(sweep: Sweep, key: str, default: Any) -> Any:

@@ -81,17 +81,16 @@ def plot_groups(groups: Groups) -> Map:
     across = np.concatenate([[groups.times[0] - 0.5], middles, [groups.times[-1] + 0.5]])
     alone = "are alone" if groups.smallest == 2 else f"are fewer than {groups.smallest} together"
     caption = f"Tokens through depth in the colors of their clusters ({groups.rule}); gray ones "
-    caption += f"{alone}. Where clusters merge, the one with most tokens keeps its color; colors "
-    caption += "come again. Tokens that end together stand together, the largest cluster on top"
+    caption += f"{alone}. Where clusters merge, the one with most tokens keeps its color."
+    caption += " Tokens that end together stand together, the largest cluster on top"
     caption += f"; one in {every} is named" if every > 1 else ""
     caption += f"; in the last row {rest} that are never in a cluster." if rest else "."
     if groups.scale_free and (groups.counts == 1).any():
         caption += " One color for all: nothing sets any apart."
     y = Axis("", limits=(float(edges[-1]), 0.0), places=places.tolist(), names=names)
-    value = Axis("", limits=(-1.5, COLORS - 0.5))
     look: dict[str, Any] = {"palette": "groups", "bar": False, "caption": caption}
     look["size"] = (7.0, max(1.9, 0.9 + 0.105 * float(edges[-1]) / every))
-    return Map(depth_axis(groups.times), y, value, across, edges, values, **look)
+    return Map(depth_axis(groups.times), y, Axis(), across, edges, values, **look)
 
 
 def plot_attention(maps: np.ndarray, words: list[str], layer: int, count: int = 4) -> Panels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,10 @@ def write_inspection(result: Result) -> Path:
         shown = [Picture(figures[name]) for name in names.split() if name in figures]
         return Section(title, [*shown, *more])
 
+    said = re.split(r"(?<=\.) ", result.sentence)
+    at = facts["states"]["columns"].index("clusters")
+    grouped = min(row[at] for row in facts["states"]["rows"]) < facts["tokens"]
+    about_sinks = [each for each in said if "attention sink" in each]
     words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
     caption = "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine "
     caption += "> 0.99, effective rank, distance from consensus; and the untrained mean and count"
@@ -66,21 +71,27 @@ def write_inspection(result: Result) -> Path:
     return page(
         result.folder / "report.html",
         f"{facts['model']} through its layers",
-        sentence=result.sentence,
-        opening="groups",
+        sentence=" ".join(each for each in said if each not in about_sinks),
+        opening="groups" if grouped else "cosines",
         verdicts=result.verdicts.rows,
         facts=facts["choices in words"],
         figures=figures,
         sections=[
-            section("Cosines through the layers", "histograms cosines"),
-            section("Clusters", "clusters", _plateaus(facts["plateaus"])),
+            section(
+                "Cosines through the layers", "histograms cosines" if grouped else "histograms"
+            ),
+            section(
+                "Clusters",
+                "clusters" if grouped else "groups clusters",
+                _plateaus(facts["plateaus"]),
+            ),
             section("Words on the sphere", "words"),
             section("Rank, collapse and the first token", "ranks", f"{facts['first token']}."),
             section("Energy, and what moves it", "energies parts"),
             section("What each part explains", "ladder"),
             section("Layers compared", "alignment"),
             section("Many prompts", "study"),
-            section("Where tokens look", "maps sinks", *_sinks(facts["sinks"])),
+            section("Where tokens look", "maps sinks", *about_sinks, *_sinks(facts["sinks"])),
             section("Which theorems apply", "hypotheses", *_theorems(facts["theorems"])),
             section("Weights as theory sees them", "heads", *_weights(**facts["weights"])),
             section("Words as vectors", "pull", *_analogies(facts["analogies"])),
@@ -157,10 +168,9 @@ def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
 def print_inspection(result: Result) -> None:
     """Choices, the table of states (of many, some), and what was seen."""
     from rich.console import Console
-    from rich.table import Table
 
     from metastable.models.depthwise import choose_states
-    from metastable.report.text import say
+    from metastable.report.text import say, table
 
     facts = result.facts
     say(result.sentence)
@@ -169,14 +179,12 @@ def print_inspection(result: Result) -> None:
         return
     for name, value in facts["choices in words"].items():
         say(f"{name:<14} {value}")
-    table = Table(box=None, pad_edge=False)
     columns, rows = facts["states"]["columns"], facts["states"]["rows"]
     shown = [k for k, column in enumerate(columns) if column not in ("merged", "split")]
-    for k in shown:
-        table.add_column(columns[k], justify="right")
+    states = table(*(columns[k] for k in shown))
     for row in (rows[state] for state in choose_states(np.asarray(facts["times"]), 33)):
-        table.add_row(*(_short(row[k]) for k in shown))
-    Console().print(table)
+        states.add_row(*(_short(row[k]) for k in shown))
+    Console().print(states)
     say(f"first token: {facts['first token']}")
     say(f"clock: {facts['fitted clock']}")
     _say_page(result)
@@ -191,15 +199,14 @@ def _say_page(result: Result) -> None:
 
 def _print_many(result: Result) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from metastable.report.text import table
 
     rows = result.facts["table"]
-    table = Table(box=None, pad_edge=False)
-    for column in rows[0]:
-        table.add_column(column, justify="left" if column == "model" else "right")
+    models = table(*rows[0], left=("model",))
     for row in rows:
-        table.add_row(*(v if isinstance(v, str) else _short(v) for v in row.values()))
-    Console().print(table)
+        models.add_row(*(v if isinstance(v, str) else _short(v) for v in row.values()))
+    Console().print(models)
     _say_page(result)
 
 

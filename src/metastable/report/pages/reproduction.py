@@ -11,7 +11,7 @@ from typing import Any
 from metastable.core.figure import Film
 from metastable.core.result import Result
 from metastable.report import page
-from metastable.report.drawing import write_film
+from metastable.report.gif import write_film
 from metastable.report.svg import save_figure
 
 CAPTIONS = "captions.json"  # in figures/: caption of each picture, in order
@@ -34,7 +34,13 @@ def write_reproduction(result: Result) -> Path:
         (drawn / CAPTIONS).write_text(json.dumps(captions), encoding="utf-8")
     rows = [dataclasses.asdict(row) for row in result.verdicts.rows]
     section = _section({**result.facts, "rows": rows}, folder)
-    return page.write_page(folder / "report.html", section.title, section, lead=[result.sentence])
+    # The first picture and the verdicts stand with the answer, the rest in the section.
+    first = [block for block in section.blocks if isinstance(block, page.Stored)][:1]
+    judged = [block for block in section.blocks if isinstance(block, page.Table)]
+    rest = [block for block in section.blocks if block not in (*first, *judged)]
+    lead = [result.sentence, *first, *judged]
+    place, title = folder / "report.html", section.title
+    return page.write_page(place, title, page.Section("What was claimed and done", rest), lead=lead)
 
 
 def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
@@ -48,10 +54,15 @@ def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
     rows: dict[str, list[dict[str, Any]]] = {}
     for number, record in enumerate(records, start=1):
         rows.setdefault(record["document"], []).append(_row(record, number))
-    sentence = f"{facts['agree']} of {facts['entries']} entries agree with what was published."
+    known = sum(record["known"] == record["verdict"] == "disagree" for record in records)
+    others = f", {known} disagree as is known" if known else ""
+    sentence = f"{facts['agree']} of {facts['entries']} entries agree with what was published"
+    sentence += f"{others}."
     tables = [page.rows_table(each, document) for document, each in rows.items()]
     sections = [_section(record, folder / record["folder"]) for record in records]
-    lead, title = [sentence, page.Facts(facts), *tables], "What was published, made again"
+    opened = [dataclasses.replace(table, open=True) for table in tables]
+    told = page.Facts(facts, "Counts")
+    lead, title = [sentence, *opened, told], "What was published, made again"
     return page.write_page(folder / "index.html", title, *sections, lead=lead)
 
 

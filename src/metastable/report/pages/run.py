@@ -26,13 +26,15 @@ def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> 
     """Write one page about several flows (title: their names), and the figures of each."""
     sections, first = zip(*map(_describe, results), strict=True)
     many = len(results) > 1
+    if not many:
+        sections = [page.Section("More of this run", sections[0].blocks)]
     lead: list[page.Block] = [f"{r.name}: {r.sentence}" if many else r.sentence for r in results]
     lead += [picture for picture in first if picture is not None]
     for result in results:
         if result.verdicts.rows:
             name = result.name if many else ""
             lead.append(page.verdict_table(result.verdicts.rows, name, result.verdicts.clock))
-    title = title or ", ".join(section.title for section in sections)
+    title = title or ", ".join(result.name for result in results)
     return page.write_page(path, title, *sections, lead=lead)
 
 
@@ -40,15 +42,16 @@ def _describe(result: Result) -> tuple[page.Section, page.Stored | None]:
     """The section about one flow, and the picture to open with; all figures are written too."""
     run = trajectory_of(result)
     assert result.folder is not None
-    blocks: list[page.Block] = [page.Facts(_facts(result.spec.model_dump(), result.manifest))]
+    facts = page.Facts(_facts(result.spec.model_dump(), result.manifest), "Settings and facts")
+    blocks: list[page.Block] = []
+    figures = [*page.save_figures(figures_of(run), result.folder / "figures").values()]
+    blocks += [*figures[1:], facts]
     start = run.frames[0]
     if run.field is not None and getattr(start, "on_sphere", False):
         expected = predict(run.field, start.dim, getattr(start, "count", None)).to_table()
         rows = [{"quantity": k, "value": readable(v)} for k, v in expected.items() if v != "–"]
         caption = f"What theory predicts, times and rates in the {run.clock} clock"
         blocks += [page.rows_table(rows, caption)] if rows else []
-    figures = [*page.save_figures(figures_of(run), result.folder / "figures").values()]
-    blocks += figures[1:]
     history = json.dumps(result.manifest, indent=2, ensure_ascii=False)
     texts = {"spec.toml": result.spec.to_toml(), "manifest.json": history}
     blocks += [page.listing(name, text) for name, text in texts.items()]

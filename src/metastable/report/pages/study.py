@@ -8,7 +8,7 @@ from typing import Any
 
 from metastable.core.figure import Film
 from metastable.core.result import Result
-from metastable.report.drawing import write_film
+from metastable.report.gif import write_film
 from metastable.report.page import Section, page, rows_table
 
 
@@ -20,14 +20,19 @@ def write_study(result: Result) -> Path:
         write_film(film, result.folder / "figures" / f"{name.removesuffix('-film')}.gif")
     tables = {name: value for name, value in result.facts.items() if _is_table(value)}
     facts = {name: _shown(v) for name, v in result.facts.items() if name not in tables}
+    figures = {name: f for name, f in result.figures.items() if name not in films}
     return page(
         result.folder / "report.html",
-        result.spec.name or result.sentence,
-        sentence=result.sentence if result.spec.name else "",
+        result.name,
+        sentence=result.sentence,
+        opening=next(iter(figures), ""),
         verdicts=result.verdicts.rows,
         facts=facts | {"outcome": str(result.outcome)},
-        figures={name: f for name, f in result.figures.items() if name not in films},
-        sections=[Section(name, [rows_table(rows)]) for name, rows in tables.items()],
+        figures=figures,
+        sections=[
+            Section(name, [rows_table(rows, f"{name} ({len(rows)} rows)")])
+            for name, rows in tables.items()
+        ],
         provenance={
             "spec.toml": result.spec.to_toml(),
             "manifest.json": json.dumps(result.manifest, indent=2, ensure_ascii=False),

@@ -1,21 +1,51 @@
-"""The page of a sweep: its cells, a figure for each observable, failures and spec."""
+"""The page of a sweep: its answer, a figure for each observable, its cells, failures and spec."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray
 
+from metastable.core.figure import Figure, Lines
 from metastable.core.result import VERDICTS, Result
-from metastable.core.verdict import AGREE, DISAGREE
-from metastable.report.figures.sweep import figures_of_sweep
-from metastable.report.page import Section, Table, page
+from metastable.core.verdict import Comparison, Verdict
+from metastable.report.drawing import draw
+from metastable.report.figures.sweep import figures_of_sweep, panels, sides
+from metastable.report.page import Area, Cards, Noted, Section, Table, page, show
+from metastable.report.picture import laid_out
+from metastable.sweep.layout import labels
 from metastable.sweep.observables import ERROR
-from metastable.sweep.spec import Sweep
-from metastable.sweep.status import means, open_sweep, status
+from metastable.sweep.plan import plan_sweep
+from metastable.sweep.spec import Sweep, experiment_with
+from metastable.sweep.status import answer, means, open_sweep, status
+
+MOST_CELLS = 400  # that can be clicked; a page with more would weigh megabytes
+TARGET = 0.018  # half the side of the area of a point, in widths of its picture
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A place of the diagram: its name on the page, its values by axis, means, and its spec."""
+
+    name: str
+    at: Mapping[str, Any]
+    values: Mapping[str, str]
+    spec: str
+
+    @property
+    def where(self) -> str:
+        return ", ".join(f"{dim} = {show(value)}" for dim, value in self.at.items())
+
+    @property
+    def title(self) -> str:
+        return f"{self.where}: " + "; ".join(f"{k} {v}" for k, v in self.values.items())
 
 
 def write_sweep(result: Result) -> Path:
@@ -28,32 +58,130 @@ def report_sweep(folder: str | Path) -> Path:
     """Write `report.html` and `figures/` into a store; cells that are not done stay blank."""
     folder = Path(folder)
     data, state = open_sweep(folder), status(folder)
-    sweep = Sweep.model_validate(data.attrs["sweep"])
+    sweep, mean = Sweep.model_validate(data.attrs["sweep"]), means(data)
     facts: dict[str, Any] = {k: state[k] for k in ("cells", "done", "failed", "left")}
     facts |= {f"axis {axis}": span for axis, span in state["axes"].items()}
     facts |= {"samples in a cell": sweep.samples, "seed": sweep.seed}
     rows = [[cell, why["outcome"], why["message"]] for cell, why in state["failures"].items()]
     kept = folder / VERDICTS
-    verdicts = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
-    said = [row["verdict"] for row in verdicts]
-    told = f"; theory: {said.count(AGREE)} agree, {said.count(DISAGREE)} disagree" if said else ""
-    failed = [Table(["cell", "outcome", "why"], rows)] if rows else []
+    read = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
+    verdicts = Comparison(tuple(Verdict(**row) for row in read), "none")
+    judged = {m[1]: row for row in verdicts.rows if (m := re.search(r"\((\w+)\)$", row.claim))}
+    figures = figures_of_sweep(data, sweep, {name: row.verdict for name, row in judged.items()})
+    for name, row in judged.items():
+        figures[name] = dataclasses.replace(figures[name], caption=_judged(figures[name], row))
+    few = data["done"].isel(repetition=0).size <= MOST_CELLS
+    cells = list(_cells(sweep, mean)) if few else []
     return page(
         folder / "report.html",
         sweep.name or folder.resolve().name,
-        verdicts=verdicts,
-        sentence=f"{state['done']} of {state['cells']} cells are done, {state['failed']} failed"
-        f"{told}.",
+        verdicts=verdicts.rows,
+        opening=sweep.observables[0],
+        sentence=answer(data, verdicts),
         facts=facts,
-        figures=figures_of_sweep(data, sweep),
-        sections=[Section("Observables", [_extremes(data)]), Section("Failed cells", failed)],
+        figures=figures,
+        areas={name: _areas(figures[name], mean[name], cells) for name in sweep.observables},
+        sections=[
+            Section("Cells", _listed(cells)),
+            Section("Observables", [_extremes(data, mean)]),
+            Section("Failed cells", [Table(["cell", "outcome", "why"], rows)] if rows else []),
+        ],
         provenance={"sweep.toml": sweep.to_toml()},
     )
 
 
-def _extremes(data: xarray.Dataset) -> Table:
+def _judged(figure: Figure, row: Verdict) -> str:
+    """The caption of a figure with the verdict on its observable."""
+    said = f": expected {show(row.expected)}, observed {show(row.observed)} ({row.tolerance})"
+    what = row.claim.rpartition(" (")[0]
+    why = f" ({row.reason})" if row.expected is None else said
+    return f"{figure.caption} Theory, {what}: {row.verdict}{why}."
+
+
+def _cells(sweep: Sweep, mean: xarray.Dataset) -> Iterator[Cell]:
+    plan = plan_sweep(sweep)
+    axes = [labels(values) for values in plan.values]
+    for number, index in enumerate(product(*(range(len(axis)) for axis in axes)), start=1):
+        at = {dim: axis[k] for dim, axis, k in zip(plan.dims, axes, index, strict=True)}
+        here, values = mean.sel(at), {}
+        for name in sweep.observables:
+            value, error = (here[one].values.ravel() for one in (name, name + ERROR))
+            off = f" ± {error[-1]:.2g}" if np.isfinite(error[-1]) else ""
+            last = " at the end" if value.size > 1 else ""
+            values[name] = f"{value[-1]:.4g}{off}{last}" if np.isfinite(value[-1]) else "–"
+        text = experiment_with(sweep.base, plan.cell((*index, 0)).overrides).to_toml()
+        # Seeds are those of repetitions, and a name is the sweep's.
+        lines = [line for line in text.splitlines() if not line.startswith(("seed =", "name ="))]
+        spec = "\n".join(lines)
+        yield Cell(f"cell-{number}", at, values, spec)
+
+
+def _listed(cells: list[Cell]) -> list[Any]:
+    """The table of cells, each a link to its card, and the cards."""
+    if not cells:
+        return []
+    rows = []
+    for cell in cells:
+        first, *rest = cell.at.values()
+        rows.append([Noted(first, "", f"#{cell.name}"), *rest, *cell.values.values()])
+    table = Table([*cells[0].at, *cells[0].values], rows, f"Values of {len(cells)} cells")
+    said = lambda cell: "\n".join([*(f"{k}: {v}" for k, v in cell.values.items()), "", cell.spec])
+    cards = {cell.name: (cell.where, said(cell)) for cell in cells}
+    return ["A cell of a picture, or its row here, leads to its values and its spec.",
+            table, Cards(cards)]  # fmt: skip
+
+
+def _areas(figure: Figure, values: xarray.DataArray, cells: list[Cell]) -> list[Area]:
+    """Where each cell lies in the drawn figure: a box of a map, or the point of a line."""
+    if not cells or (isinstance(figure, Lines) and "time" in values.dims):
+        return []
+    picture = draw(figure)
+    size = np.array(laid_out(picture), float)
+    place = lambda ax, x, y: ax.transData.transform((x, y)) / size
+    areas = []
+    for cell in cells:
+        if isinstance(figure, Lines):
+            x = next((d for d in ("beta",) if d in values.dims), str(values.dims[-1]))
+            height = float(values.sel(cell.at))
+            if not np.isfinite(height):
+                continue
+            across, up = place(picture.axes[0], cell.at[x], height)
+            tall = TARGET * size[0] / size[1]
+            low, high = (
+                np.array([across - TARGET, up - tall]),
+                np.array([across + TARGET, up + tall]),
+            )
+        else:
+            x, y, third = sides(values)
+            shown = panels(values, third)
+            if third and cell.at[third[0]] not in shown:
+                continue
+            if any(cell.at[dim] != values[dim].values[0] for dim in third[1:]):
+                continue
+            ax = picture.axes[shown.index(cell.at[third[0]]) if third else 0]
+            part: Any = figure if not third else figure.frames[0]  # pyright: ignore
+            (left, right), (bottom, top) = (
+                _span(dim, values, edges, cell.at)
+                for dim, edges in ((x, part.x_edges), (y, part.y_edges))
+            )
+            low, high = place(ax, left, bottom), place(ax, right, top)
+        low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
+        box = float(low[0]), float(1 - high[1]), float(high[0] - low[0]), float(high[1] - low[1])
+        areas.append(Area(*box, cell.name, cell.title))
+    return areas
+
+
+def _span(dim: str, values: Any, edges: Any, at: Mapping[str, Any]) -> tuple[float, float]:
+    """Both borders of a cell along an axis; all of the times belong to it."""
+    if dim not in at:
+        return float(edges[0]), float(edges[-1])
+    k = int(np.flatnonzero(values[dim].values == at[dim])[0])
+    return float(edges[k]), float(edges[k + 1])
+
+
+def _extremes(data: xarray.Dataset, mean: xarray.Dataset) -> Table:
     """Each observable at its lowest and highest mean, with standard errors."""
-    mean, rows = means(data), []
+    rows = []
     for name in data.attrs["sweep"]["observables"]:
         values, errors = mean[name].values.ravel(), mean[name + ERROR].values.ravel()
         order = np.argsort(values)[: np.isfinite(values).sum()]  # NaN come last

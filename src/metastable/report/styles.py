@@ -1,7 +1,8 @@
 """How figures look: one ink, colors that hold on light and dark pages, labelled axes.
 
-Nothing here touches matplotlib's global settings or its pyplot state: every figure is an object of
-its own, so figures can be drawn in threads and without a display.
+The default style touches none of matplotlib's global settings and no pyplot state: every figure is
+an object of its own, so figures can be drawn in threads and without a display. The paper style sets
+fonts, and takes them back, while a figure is drawn.
 """
 
 from __future__ import annotations
@@ -9,22 +10,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib import colormaps, rc_context, ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, to_rgba
-from matplotlib.figure import Figure
 
-from metastable.core.figure import Axis
+from metastable.core.figure import COLORS, Axis
+from metastable.report.picture import Picture, wrap
 
 # Axes and text. SVG files replace it by the text color of the page they stand on (see svg.py),
 # which cannot be done inside rasterised artists.
 INK = "#1f2430"
 # Okabe and Ito's color-blind-safe set without its black and yellow, which vanish on one of the two
 # backgrounds; then two more. All eight and the grey keep ΔE ≥ 16 for each kind of color blindness.
-CATEGORIES = tuple("#0072b2 #e69f00 #009e73 #cc79a7 #56b4e9 #d55e00 #8a2be8 #823a1b".split())
+# The other two rows were found by search, each color farthest from all before: ΔE ≥ 12 among all.
+CATEGORIES = tuple(
+    "#0072b2 #e69f00 #009e73 #cc79a7 #56b4e9 #d55e00 #8a2be8 #823a1b "
+    "#9cc06c #9c78fc #3c3ca8 #783078 #d8a8a8 #908448 #5400fc #846048 "
+    "#a83c00 #a84884 #84b4cc #e424c0 #789c30 #fc6c84 #7854d8 #6c90e4".split()
+)
 OTHER = "#585858"
 # Names on one picture at most; letters of a long name, and of one that fits beside a picture.
 MANY, LONG, SHORT = 5, 34, 14
@@ -55,40 +63,180 @@ PALETTES["groups"] = _groups()
 SCALES = {"time": TIME, "beta": BETA}
 
 
+@dataclass(frozen=True)
+class Look:
+    """Fonts (none: matplotlib's own), the scale of letters and lines, and widths in inches."""
+
+    settings: Any = None
+    letters: float = 1.0
+    lines: float = 1.0
+    width: float | None = None  # of a figure of one panel; None for its own
+
+
+COLUMN, PAGE = 3.25, 6.75  # inches, of journals with two columns
+WIDTHS = {"column": COLUMN, "page": PAGE}
+LOOKS = {
+    "default": Look(),
+    # STIX comes with matplotlib and sits beside Times and its like; what it lacks, DejaVu has.
+    "paper": Look(
+        {
+            "font.family": ["STIXGeneral", "DejaVu Serif"],
+            "mathtext.fontset": "stix",
+            "axes.unicode_minus": True,
+        },
+        letters=0.8,
+        lines=0.75,
+        width=COLUMN,
+    ),
+}
+_chosen = "default"
+_look: ContextVar[Look] = ContextVar("look", default=LOOKS["default"])
+
+
+class Chosen:
+    """The style chosen; as a context manager, until the end of the block."""
+
+    def __init__(self, name: str, before: str):
+        self.name, self.before = name, before
+
+    def __enter__(self) -> Chosen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        style(self.before)
+
+    def __repr__(self) -> str:
+        return f"style({self.name!r})"
+
+
+def style(name: str) -> Chosen:
+    """Choose how all figures are drawn and saved from now on: "paper", or "default" again.
+
+    "paper" is for print: letters of 8 points in STIX (no LaTeX is needed, and it sits well beside
+    TeX's text), thinner lines, one panel at the width of a column (3.25 in), more at that of a
+    page (6.75 in). In `with style("paper"):` it ends with the block.
+    """
+    global _chosen
+    _known(name)
+    before, _chosen = _chosen, name
+    return Chosen(name, before)
+
+
+@contextmanager
+def styled(name: str | None) -> Iterator[str]:
+    """Draw inside in a style, by default the one chosen; gives its name."""
+    name = _chosen if name is None else name
+    look = _known(name)
+    token = _look.set(look)
+    try:
+        if look.settings is None:
+            yield name
+        else:
+            with rc_context(look.settings):
+                yield name
+    finally:
+        _look.reset(token)
+
+
+def _known(name: str) -> Look:
+    if name not in LOOKS:
+        raise ValueError(f"style must be 'default' or 'paper'; got {name!r}: choose one.")
+    return LOOKS[name]
+
+
+def letters(points: float) -> float:
+    """A size of letters in the style at hand; nothing is smaller than 6 points in print."""
+    scale = _look.get().letters
+    return points if scale == 1 else max(scale * points, 6.0)
+
+
+def lines(width: float) -> float:
+    """A width of lines, or a size of markers, in the style at hand."""
+    return _look.get().lines * width
+
+
+def fitted(asked: Any, own: tuple[float, float]) -> tuple[float, float]:
+    """The size in inches for `asked`: None, "column", "page" or (width, height).
+
+    The first three keep the proportions of the figure's `own` size.
+    """
+    if asked is None:
+        width = _look.get().width
+        if width is None:
+            return own
+        asked = "column" if own[0] < 5.5 else "page"
+    if isinstance(asked, str):
+        if asked not in WIDTHS:
+            raise ValueError(
+                f"size must be 'column', 'page' or (width, height) in inches; got {asked!r}."
+            )
+        return WIDTHS[asked], own[1] * WIDTHS[asked] / own[0]
+    width, height = map(float, asked)
+    if not (0 < width < 100 and 0 < height < 100):
+        raise ValueError(f"size must be (width, height) in inches, up to 100; got {asked!r}.")
+    return width, height
+
+
 def new_figure(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = (4.6, 3.1)
-) -> tuple[Figure, Any]:
+) -> tuple[Picture, Any]:
     """A figure of `size` inches, transparent, and its axes: one, or an array of rows × columns."""
-    figure = Figure(figsize=size, layout="constrained", facecolor="none")
+    figure = Picture(figsize=size, layout="constrained", facecolor="none")
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
-        for own, room in ((ax.xaxis, size[0] / columns), (ax.yaxis, size[1] / rows)):
-            # A tick or two an inch are read; more are drawn, laid out and measured for nothing.
-            own.set_major_locator(
-                ticker.MaxNLocator(4 if room < 2.6 else 6, steps=[1, 2, 2.5, 5, 10])
-            )
-        ax.set_facecolor("none")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set(color=INK, linewidth=0.8)
-        ax.grid(color=INK, alpha=0.12, linewidth=0.6)
-        ax.set_axisbelow(True)
-        ink_axis(ax)
-        ax.title.set(color=INK, fontsize=9.5)
+        dress(ax)
     return figure, axes[0, 0] if rows == columns == 1 else axes
+
+
+def dress(ax: Axes) -> None:
+    """Give axes our ticks, spines, grid and ink."""
+    for own, room in zip((ax.xaxis, ax.yaxis), room_of(ax), strict=True):
+        # A tick or two an inch are read; more are drawn, laid out and measured for nothing.
+        own.set_major_locator(ticker.MaxNLocator(4 if room < 2.6 else 6, steps=[1, 2, 2.5, 5, 10]))
+    ax.set_facecolor("none")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set(color=INK, linewidth=lines(0.8))
+    ax.grid(color=INK, alpha=0.12, linewidth=lines(0.6))
+    ax.set_axisbelow(True)
+    ink_axis(ax)
+
+
+def room_of(ax: Axes) -> tuple[float, float]:
+    """Inches that axes have, labels included."""
+    figure: Any = ax.get_figure(root=True)
+    width, height = figure.get_size_inches()
+    place = ax.get_subplotspec()
+    if place is None:
+        box = ax.get_position()
+        return width * box.width + 0.6, height * box.height + 0.5
+    grid = place.get_gridspec()
+    return width / grid.ncols, height / grid.nrows
+
+
+def set_title(ax: Axes, text: str, pad: float = 6.0) -> None:
+    """A title over axes, on as many lines as it needs."""
+    size = letters(9.5)
+    shown = wrap(text, room_of(ax)[0] - 0.45, size)
+    ax.set_title(shown, pad=pad, color=INK, fontsize=size)
 
 
 def ink_axis(ax: Axes) -> None:
     """Ticks, tick labels and axis labels in ink, at a size that stands being halved."""
-    ax.tick_params(which="both", colors=INK, labelsize=9, width=0.8)
+    settings = _look.get().settings
+    family: Any = {} if settings is None else {"labelfontfamily": settings["font.family"]}
+    ax.tick_params(which="both", colors=INK, labelsize=letters(9), width=lines(0.8), **family)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.label.set(color=INK, fontsize=10)
-        axis.get_offset_text().set(color=INK, fontsize=9)
+        if settings is not None:  # axes of others have labels made before
+            axis.label.set(family=settings["font.family"], math_fontfamily="stix")
+        axis.label.set(color=INK, fontsize=letters(10))
+        axis.get_offset_text().set(color=INK, fontsize=letters(9))
 
 
 def legend(ax: Axes, labels: Sequence[str], title: str = "") -> None:
     """The names of what is drawn: on the picture, or outside it where they are many or long."""
-    style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK}
-    style |= {"title_fontsize": 8.5, "title": title or None}
+    size = letters(8.5)
+    style: dict[str, Any] = {"frameon": False, "fontsize": size, "labelcolor": INK}
+    style |= {"title_fontsize": size, "title": title or None}
     figure: Any = ax.get_figure(root=True)
     longest = max(map(len, labels), default=0)
     if len(labels) > MANY or (longest > LONG and len(labels) > 2):
@@ -113,7 +261,9 @@ def color_bar(picture: Any, mesh: Any, axes: list[Axes], value: Axis) -> None:
 def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
     """Label, scale, limits and ticks of one side ("x" or "y") on which `values` lie."""
     own = ax.xaxis if side == "x" else ax.yaxis
-    own.set_label_text(axis.text)
+    # An upright label lies beside the axes, which are lower than their room.
+    room = room_of(ax)[0] - 0.45 if side == "x" else room_of(ax)[1] - 0.3
+    own.set_label_text(wrap(axis.text, room, letters(10)))
     set_scale, set_limits = getattr(ax, f"set_{side}scale"), getattr(ax, f"set_{side}lim")
     powers = _powers(values) if axis.scale in ("log", "log2") else np.empty(0)
     if powers.size:  # the margins of an automatic scale overflow next to the largest numbers
@@ -143,12 +293,8 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
         own.set_major_formatter(ticker.FixedFormatter(names))
         own.set_minor_locator(ticker.NullLocator())
         if len(names) > 12 and axis.names:  # words at every place
-            own.set_tick_params(labelsize=6.5)
-        figure: Any = ax.get_figure(root=True)
-        place = ax.get_subplotspec()
-        columns = 1 if place is None else place.get_gridspec().ncols
-        room = LETTERS * figure.get_size_inches()[0] / columns
-        if side == "x" and sum(len(name) + 1 for name in names) > room:
+            own.set_tick_params(labelsize=letters(6.5))
+        if side == "x" and sum(len(name) + 1 for name in names) > LETTERS * room_of(ax)[0]:
             own.set_tick_params(labelrotation=90)
     low, high = axis.limits
     if axis.scale == "linear" and low is not None and high is None:  # air above, as below
@@ -191,21 +337,13 @@ def _multiple_of_pi(value: float, _: object = None) -> str:
     return f"{sign}{'' if count == 1 else count}π{'/2' if halves % 2 else ''}"
 
 
+def category(group: int) -> str:
+    """The color of a group: its own, or grey for −1 and past the last."""
+    return CATEGORIES[group] if 0 <= group < COLORS else OTHER
+
+
 def category_colors(labels: np.ndarray) -> np.ndarray:
     """A color for each label 0, 1, …: the heaviest groups have their own, all others are grey."""
     palette = np.array([*CATEGORIES, OTHER])
     labels = np.where(labels < 0, len(CATEGORIES), labels)
     return palette[np.minimum(labels, len(CATEGORIES))]
-
-
-@contextmanager
-def paper_style(style: str) -> Iterator[None]:
-    """Settings while a figure is drawn: none for "page"; serif fonts that match TeX for "paper"."""
-    if style == "page":
-        yield
-        return
-    if style != "paper":
-        raise ValueError(f"style must be 'page' or 'paper'; got {style!r}.")
-    settings: Any = {"font.family": "serif", "mathtext.fontset": "cm", "pdf.fonttype": 42}
-    with rc_context(settings):
-        yield

@@ -1,0 +1,80 @@
+// One run in a worker of this page. Same words as the connection to a server.
+
+import { firstClusters } from "metastable/outlook";
+import { jobOf } from "metastable/starts";
+import { predictJob } from "metastable/tables";
+
+let source = null;
+
+/** A worker may not be a module where a page is opened from disk: it is a plain script in a blob. */
+function newWorker() {
+  const text = document.getElementById("worker").textContent;
+  source ??= URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  return new Worker(source);
+}
+
+export class Live {
+  /** `on` holds started(message), frame(packet), finished(message), failed(sentence). */
+  constructor(on) {
+    this.on = on;
+    this.running = false;
+    this.last = null; // the tokens at the end of the run, in float64
+  }
+
+  start({ spec, frames }) {
+    this.stop();
+    let job;
+    try {
+      job = jobOf(spec);
+    } catch (error) {
+      this.on.failed(error.message);
+      return;
+    }
+    this.running = true;
+    this.seen = [];
+    this.prediction = predictJob(job, (spec.measure?.kind ?? "uniform") === "uniform");
+    this.worker = newWorker();
+    this.worker.onmessage = ({ data }) => this.#hear(data);
+    this.worker.onerror = (event) => this.#hear({ failed: event.message });
+    const { prediction } = this;
+    this.on.started({ dim: job.dim, clock: prediction.clock, prediction });
+    this.worker.postMessage({ ...job, frames });
+  }
+
+  stop() {
+    this.worker?.terminate();
+    this.worker = null;
+    this.running = false;
+    this.last = null;
+  }
+
+  /** No more frames: what there is becomes the whole run. */
+  end() {
+    if (this.running) this.#finish("Stopped.");
+  }
+
+  acknowledge() {}
+
+  #hear({ frame, finished, failed }) {
+    if (!this.running) return;
+    if (frame) {
+      const { time, maxima, spread } = frame.header;
+      if (maxima !== undefined) this.seen.push({ time, maxima, spread });
+      this.on.frame(frame);
+    } else if (finished) {
+      const { evaluations, last } = finished;
+      const cost = evaluations ? `, ${evaluations} evaluations of all pairs` : "";
+      this.#finish(`Computed on this page in float64${cost}.`, last);
+    } else {
+      this.stop();
+      this.on.failed(failed);
+    }
+  }
+
+  #finish(outcome, last = null) {
+    this.stop();
+    this.last = last;
+    const row = firstClusters(this.prediction, this.seen);
+    this.on.finished({ outcome, verdicts: row ? [row] : [] });
+  }
+}
