@@ -11,14 +11,23 @@ from pydantic import Field, model_validator
 from metastable.core.spec import Model, fingerprint
 
 Words = Annotated[str, Field(min_length=3)]
+Subject = Literal[
+    "existence", "clusters", "rates", "metastability", "noise", "causal", "normalisation",
+    "Gaussian", "long context", "random depth", "control", "networks", "real models",
+]  # fmt: skip
+# What our statement of a claim rests on: the text of the paper, its authors' public code, another
+# document that quotes it, its abstract alone, or a derivation of ours.
+Basis = Literal["text", "code", "report", "abstract", "derived"]
 
 
 class Entry(Model):
     """What is claimed and where, what we do about it, and with which numbers.
 
     `settings` are the arguments of the entry's function, and `fast` replaces some of them. `known`
-    is the verdict we have come to expect: a source may be wrong, and `correction` says how. The
-    catalogue fills in `source` and `name` (folder and file), and `changed` fills in `changes`.
+    is the verdict we have come to expect: a source may be wrong, and `correction` says how.
+    `limits` says what was not tested; `implies` and `contradicts` name other entries; `planted` is
+    an error that must flip the verdict (`reproduce.planting`). The catalogue fills in `source` and
+    `name` (folder and file), and `changed` fills in `changes`.
     """
 
     title: Words
@@ -27,6 +36,12 @@ class Entry(Model):
     method: Words
     known: Literal["agree", "disagree", "not applicable"] = "agree"
     correction: str = ""
+    subject: Subject | None = None
+    basis: Basis = "text"
+    limits: str = ""
+    implies: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    planted: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
     fast: dict[str, Any] = Field(default_factory=dict)
     source: str = ""
