@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from metastable.fields import RandomValue
-from reproductions.long_context import critical_window, lost_middle
-from reproductions.random_depth import antipodal_pairs, common_noise
+from reproductions.bruno2026 import critical_window
+from reproductions.duerinckx2026 import lost_middle
+from reproductions.fedorov2026 import antipodal_pairs
+from reproductions.koubbi2026 import common_noise
 
 CASES = {
     antipodal_pairs: {"dims": [4], "samples": 100, "pairs": []},

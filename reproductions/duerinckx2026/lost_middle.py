@@ -33,6 +33,13 @@ ENTRY = Entry(
         "1/N, and solve the linear equation in position for the critical time. The paper was read "
         "as its abstract and code; retrieval is taken of the source's initial token."
     ),
+    subject="long context",
+    basis="code",
+    limits=(
+        "First Fourier mode and one slope; particles at finite N are compared after an "
+        "extrapolation in 1/N, and sources in the first quarter are left out."
+    ),
+    planted="retrieval_profile.horizon * 2.0",
     settings={"sizes": [32, 64, 128], "systems": 8192, "slope": 1.0, "beta": 1.0},
     fast={"sizes": [16, 32], "systems": 2048},
 )

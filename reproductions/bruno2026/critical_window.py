@@ -25,6 +25,13 @@ ENTRY = Entry(
         "the largest weight with the limit law, a Poisson process derived here. The paper was read "
         "as its abstract."
     ),
+    subject="long context",
+    basis="abstract",
+    limits=(
+        "Two dimensions and one number of tokens; the limit law is derived here and was not "
+        "compared with the constants of the paper."
+    ),
+    planted="attention_rows.beta * 1.3",
     settings={"tokens": 100000, "rows": 2000, "scales": [0.05, 0.25, 0.5, 1.0, 3.0]},
     fast={"rows": 400},
 )
