@@ -77,9 +77,38 @@ def load_module(name: str) -> ModuleType:
     return import_module(f"{PACKAGE}.{name}")
 
 
+def file_of(entry: Entry) -> Path:
+    """Where an entry of the catalogue stands."""
+    return _home() / entry.source / f"{entry.name}.py"
+
+
+def key_of(source: str) -> str:
+    """The key of a source in the bibliography; empty where its `__init__.py` has none."""
+    return read_text(_home() / source / "__init__.py", "KEY")
+
+
+def page_of(source: str) -> str:
+    """What the docstring of a source says of it."""
+    text = (_home() / source / "__init__.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(text)) or ""
+
+
+def read_text(file: Path, name: str) -> str:
+    """The literal text that a module assigns to a name, or nothing."""
+    try:
+        return str(ast.literal_eval(_assigned(file, name)))
+    except ValueError:
+        return ""
+
+
 def function_of(entry: Entry) -> Callable[..., Finding]:
     """The function that does the work; its arguments are the entry's settings."""
-    function: Any = getattr(load_module(f"{entry.source}.{entry.name}"), entry.name, None)
+    return function_in(load_module(f"{entry.source}.{entry.name}"), entry)
+
+
+def function_in(module: ModuleType, entry: Entry) -> Callable[..., Finding]:
+    """The function of an entry in its module, which must take the settings."""
+    function: Any = getattr(module, entry.name, None)
     if function is None:
         raise ValueError(f"{entry.name}.py must define {entry.name}(); it has no such function.")
     try:

@@ -4,7 +4,9 @@ An error is written as one line, about a name that the entry's module imports fr
 
 - `SelfAttention.beta * 1.3`: the argument `beta` of every call is 1.3 times what the entry says;
 - `flow.horizon + 0.5`, `flow.seed = 3`: the argument is moved, or replaced;
-- `growth_rates * 1.3`: what the function returns is 1.3 times what it should be.
+- `growth_rates * 1.3`: what the function returns is 1.3 times what it should be;
+- `flow.times * 1.3`: of what it returns, an attribute that is no argument of it;
+- `np.exp * 1.01`: a function of a module that the entry imports, wrong in this entry alone.
 
 Nothing compiled has to be forgotten: only what goes in or what comes out is changed.
 """
@@ -12,6 +14,7 @@ Nothing compiled has to be forgotten: only what goes in or what comes out is cha
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import re
@@ -65,20 +68,41 @@ def read_plant(text: str) -> Plant:
 def planted(module: ModuleType, plant: Plant) -> Iterator[None]:
     """Let a module of the reproductions use something wrong until the block is left."""
     right = getattr(module, plant.name, None)
-    if not callable(right):
+    if isinstance(right, ModuleType) and plant.argument is not None:
+        inner = Plant(plant.argument, None, plant.how, plant.value)
+        wrong: Any = _Altered(right, plant.argument, _wrong(getattr(right, inner.name), inner))
+    elif callable(right):
+        wrong = _wrong(right, plant)
+    else:
         raise ValueError(f"{module.__name__} must use {plant.name}; it has no such function.")
-    setattr(module, plant.name, _wrong(right, plant))
+    setattr(module, plant.name, wrong)
     try:
         yield
     finally:
         setattr(module, plant.name, right)
 
 
+class _Altered(ModuleType):
+    """A module in which one name means something else."""
+
+    def __init__(self, right: ModuleType, name: str, wrong: Any):
+        super().__init__(right.__name__)
+        self.__dict__.update(_right=right, **{name: wrong})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_right"], name)
+
+
 def _wrong(right: Callable[..., Any], plant: Plant) -> Callable[..., Any]:
+    accepted = inspect.signature(right).parameters if plant.argument else {}
+    named = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in accepted.values())
+
     @functools.wraps(right, updated=())
     def wrong(*args: Any, **kwargs: Any) -> Any:
         if plant.argument is None:
             return _changed(right(*args, **kwargs), plant)
+        if plant.argument not in accepted and not named:
+            return _altered(right(*args, **kwargs), plant)
         signature = inspect.signature(right)
         if plant.argument in kwargs or plant.argument not in signature.parameters:
             bound = None  # given by name, or caught by **kwargs
@@ -92,6 +116,17 @@ def _wrong(right: Callable[..., Any], plant: Plant) -> Callable[..., Any]:
         bound.arguments[plant.argument] = _changed(value, plant)
         return right(*bound.args, **bound.kwargs)
 
+    return wrong
+
+
+def _altered(result: Any, plant: Plant) -> Any:
+    """The same result with one of its attributes changed."""
+    assert plant.argument is not None
+    value = _changed(getattr(result, plant.argument), plant)
+    if hasattr(result, "_replace"):
+        return result._replace(**{plant.argument: value})
+    wrong = copy.copy(result)
+    object.__setattr__(wrong, plant.argument, value)
     return wrong
 
 
