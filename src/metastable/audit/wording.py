@@ -120,9 +120,10 @@ def percent(share: float) -> str:
 def _prompt(name: str, unit: str = "tokens") -> str:
     """How M was prompted, such as by "prefix 16"."""
     kind, budget = name.rsplit(" ", 1)
+    vectors = "one vector" if budget == "1" else f"{budget} vectors"
     words = {
         "prefix": f"Given the first {budget} {unit} of a passage,",
         "discrete": f"Given a readable prompt of {budget} tokens,",
-        "shared": f"Given {budget} vectors fitted to all passages and the beginning of one,",
+        "shared": f"Given {vectors} fitted to all passages and the beginning of one,",
     }
-    return words.get(kind, f"Given {budget} vectors fitted to a passage,")
+    return words.get(kind, f"Given {vectors} fitted to a passage,")

@@ -24,7 +24,8 @@ def run(
     beta: Annotated[float | None, typer.Option(help="Inverse temperature, >= 0. [1]")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the start and of the noise.")] = None,
     horizon: Annotated[
-        float | None, typer.Option(help="Final time, in the field's clock. [20]")
+        str | None,
+        typer.Option(help="Final time, in the field's clock, or end with --merge. [20]"),
     ] = None,
     unnormalized: Annotated[
         bool, typer.Option("--unnormalized", help="USA instead of SA.")
@@ -64,13 +65,13 @@ def run(
         "measure.tokens": tokens,
         "measure.seed": seed,
         "field.beta": beta,
-        "flow.horizon": horizon,
+        "flow.horizon": _time(horizon),
         "flow.seed": seed,
         "field.normalized": False if unnormalized else None,
     }
     if merge:
         overrides["flow.stepper.kind"] = "merging"
-        overrides["flow.horizon"] = "end" if horizon is None else horizon
+        overrides["flow.horizon"] = "end" if horizon is None else _time(horizon)
     overrides = {key: value for key, value in overrides.items() if value is not None}
     overrides |= dict(read_setting(text) for text in set_ or [])
     work = Experiment.from_tree({}, overrides) if spec is None else kinds.load_spec(spec, overrides)
@@ -78,6 +79,14 @@ def run(
         work = work.with_noise(noise)
     result = kinds.run(work, out)
     conclude(result, as_json, print_result)
+
+
+def _time(text: str | None) -> float | str | None:
+    """A number as one; anything else is left to the spec, which says what it takes."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def learn(
