@@ -16,6 +16,12 @@ ENTRY = Entry(
         "it does not near the threshold."
     ),
     method="Continuation of the ordered branch on both sides of β_*.",
+    subject="noise",
+    basis="text",
+    limits=(
+        "Stationary states by continuation in d = 2, 3 and 8, close to the threshold (5 % about"
+        " β_*); no run with noise."
+    ),
     settings={"around": 0.05, "dims": [2, 3, 8]},
     fast={"dims": [2]},
 )

@@ -21,6 +21,12 @@ ENTRY = Entry(
     places=["summary: Lagrangian flow techniques"],
     claim="Tokens that follow the velocity of the density remain distributed according to it.",
     method="Push samples along the density's velocity and measure a weak distance.",
+    subject="existence",
+    basis="text",
+    limits=(
+        "The circle at β = 5 while the first mode grows, up to 4000 tokens; later clusters are "
+        "not followed."
+    ),
     settings={"beta": 5.0, "tokens": [250, 1000, 4000], "seeds": 20},
     fast={"tokens": [250, 1000], "seeds": 4},
 )

@@ -28,6 +28,13 @@ ENTRY = Entry(
         "Counts at exit over many starts beside the predicted distribution; the dominant mode "
         "alone is only its most likely value."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "The circle, 1000 tokens, five β up to 15, 200 starts; no other dimension and no number"
+        " of tokens near the number of clusters."
+    ),
+    contradicts=("clusters_by_bessel",),
     settings={"betas": [3.0, 5.0, 7.0, 10.0, 15.0], "tokens": 1000, "seeds": 200},
     fast={"betas": [5.0, 9.0], "seeds": 24},
 )

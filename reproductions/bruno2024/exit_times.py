@@ -25,6 +25,12 @@ ENTRY = Entry(
         "Median time at which the dominant mode becomes finite, for growing n, against log n "
         "over twice the largest rate."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "β = 5 on the circle and on S², up to 30 000 tokens, 20 starts; the constant beside the"
+        " logarithm is not tested."
+    ),
     settings={"beta": 5.0, "tokens": [300, 3000, 30000], "seeds": 20, "dims": [2, 3]},
     fast={"tokens": [300, 6000], "seeds": 6, "dims": [2]},
 )

@@ -24,6 +24,9 @@ ENTRY = Entry(
         "by one more power of the perturbation."
     ),
     method="The recursion in harmonics against the full equation at three sizes of the start.",
+    subject="rates",
+    basis="text",
+    limits="One mode on the circle at β = 5, orders up to 4, three sizes of the start.",
     settings={"beta": 5.0, "orders": [1, 2, 3, 4]},
     fast={"orders": [1, 2, 3]},
 )

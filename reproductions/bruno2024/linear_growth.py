@@ -24,6 +24,10 @@ ENTRY = Entry(
         "The mean-field equation from 1e−9 times one harmonic at a time, on the circle, the "
         "sphere and axially in d = 8."
     ),
+    subject="rates",
+    basis="text",
+    limits="Three pairs of dimension and β, six modes each; in d = 8 axial harmonics only.",
+    contradicts=("growth_of_modes",),
     settings={"cases": [[2, 5.0], [3, 5.0], [8, 12.0]], "modes": 6},
     fast={"cases": [[2, 5.0], [8, 12.0]], "modes": 4},
 )

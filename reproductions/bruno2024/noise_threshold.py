@@ -25,6 +25,12 @@ ENTRY = Entry(
         "Growth of the first mode on both sides of the threshold, and the crossing, against "
         "the closed form."
     ),
+    subject="noise",
+    basis="text",
+    limits=(
+        "Three β in d = 2, 3 and 8, the first mode alone, as the equation of infinitely many "
+        "tokens."
+    ),
     settings={"betas": [1.0, 3.0, 6.0], "dims": [2, 3, 8]},
     fast={"betas": [1.0, 4.0], "dims": [2, 8]},
 )

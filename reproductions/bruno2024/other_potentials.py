@@ -25,6 +25,12 @@ ENTRY = Entry(
         "Three potentials of the inner product, one harmonic at a time, against their "
         "Gegenbauer coefficients."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "Three potentials of the inner product, five modes, d = 2, 3 and 8; none that depends "
+        "on more than the inner product."
+    ),
     settings={"modes": 5, "dims": [2, 3, 8]},
     fast={"modes": 3, "dims": [2]},
 )

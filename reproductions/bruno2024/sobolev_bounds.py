@@ -26,6 +26,12 @@ ENTRY = Entry(
     method=(
         "Norms along runs from independent tokens; their starting size against the exact variance."
     ),
+    subject="existence",
+    basis="text",
+    limits=(
+        "4000 tokens on the circle at β = 7, orders 1 and 2, up to the exit; the constants of a"
+        " theorem are not known and not tested."
+    ),
     settings={"beta": 7.0, "tokens": 4000, "seeds": 40, "orders": [1.0, 2.0]},
     fast={"tokens": 1000, "seeds": 8},
 )

@@ -23,6 +23,12 @@ ENTRY = Entry(
         "clusters."
     ),
     method="One density run with hand-over to tokens when harmonics no longer resolve it.",
+    subject="metastability",
+    basis="text",
+    limits=(
+        "One start on the circle at β = 7 with one mode of amplitude 10⁻³; mixed starts are "
+        "another entry."
+    ),
     settings={"beta": 7.0, "amplitude": 0.001, "tokens": 4000, "horizon": 25.0},
     fast={"tokens": 500, "horizon": 18.0},
 )

@@ -21,6 +21,9 @@ ENTRY = Entry(
     places=["summary: mean-field interacting particle system"],
     claim="The empirical measure of n tokens follows the mean-field equation.",
     method="Samples of growing size against the density, in a weak norm.",
+    subject="existence",
+    basis="text",
+    limits="The circle at β = 5 up to the exit, up to 16 000 tokens; no uniform bound in time.",
     settings={"beta": 5.0, "tokens": [250, 1000, 4000, 16000], "seeds": 40},
     fast={"tokens": [250, 2000], "seeds": 10},
 )

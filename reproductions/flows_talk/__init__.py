@@ -5,3 +5,4 @@ there are.
 """
 
 TITLE = "Talk: deep networks and transformers as flows (transcript)"
+KEY = "flowstalk"

@@ -26,6 +26,11 @@ ENTRY = Entry(
         "Layers on orthogonal tokens, whose flow is known exactly, for more and more layers "
         "of a fixed total depth."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "Eight orthogonal tokens at β = 3 up to depth 512 and total time 4; no feed-forward part."
+    ),
     settings={"tokens": 8, "beta": 3.0, "horizon": 4.0, "depths": [16, 32, 64, 128, 256, 512]},
     fast={"depths": [32, 64, 128]},
 )

@@ -28,6 +28,9 @@ ENTRY = Entry(
         "and β = 5 about four starts in five show three clusters, at β = 7 little more than "
         "half show four."
     ),
+    subject="clusters",
+    basis="text",
+    limits="The circle, 1000 tokens, five β up to 12, 100 starts.",
     settings={"betas": [3.0, 5.0, 7.0, 9.0, 12.0], "tokens": 1000, "seeds": 100},
     fast={"betas": [5.0, 9.0], "tokens": 600, "seeds": 20},
 )

@@ -36,6 +36,9 @@ ENTRY = Entry(
         "kind: λ_k = k²I_k(β)/β. Without k² the first mode would always win and no number of "
         "clusters would follow from β."
     ),
+    subject="rates",
+    basis="text",
+    limits="The circle, two β, eight modes, unnormalised attention, perturbations of 10⁻⁹.",
     settings={"betas": [5.0, 12.0], "modes": 8},
     fast={"betas": [5.0, 7.0], "modes": 5},
 )

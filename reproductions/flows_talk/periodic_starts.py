@@ -28,6 +28,12 @@ ENTRY = Entry(
         "Random starts of exact period k, with the same seen again under tiny and under large "
         "noise; clusters counted at two times."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "60 tokens on the circle at β = 5, two to five copies, 40 starts; the claim for almost "
+        "every start is only sampled."
+    ),
     settings={"beta": 5.0, "tokens": 60, "copies": [2, 3, 4, 5], "starts": 40},
     fast={"tokens": 24, "copies": [2, 3, 4], "starts": 8},
 )

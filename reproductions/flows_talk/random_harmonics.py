@@ -30,6 +30,9 @@ ENTRY = Entry(
         "A random wave of one degree in the density flow; then clusters counted at exit over "
         "many starts on S², beside random amplitudes grown by their rates and beside β/√3."
     ),
+    subject="clusters",
+    basis="text",
+    limits="S² only, β up to 40, 1500 tokens, 40 starts; the rate for degree 3.",
     settings={"betas": [5.0, 10.0, 20.0, 40.0], "tokens": 1500, "seeds": 40, "degree": 3},
     fast={"betas": [5.0, 10.0], "tokens": 500, "seeds": 8},
 )

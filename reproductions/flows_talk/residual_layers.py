@@ -37,6 +37,12 @@ ENTRY = Entry(
         "beside the linearised equation of their error; then with one of two groups of "
         "neurons drawn for each layer."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "Random tanh networks of 16 neurons in R³ up to 1024 layers, one horizon; no trained "
+        "weights."
+    ),
     settings={
         "depths": [32, 64, 128, 256, 512, 1024],
         "points": 50,

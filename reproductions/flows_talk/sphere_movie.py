@@ -29,6 +29,9 @@ ENTRY = Entry(
         "A run on S² as a moving picture, and the same start carried through all its mergers "
         "to the last cluster; the last wait is compared with a quadrature."
     ),
+    subject="metastability",
+    basis="text",
+    limits="One start of 400 tokens on S² at β = 20; the wait of the last two clusters only.",
     settings={"tokens": 400, "beta": 20.0, "horizon": 40.0, "seed": 1},
     fast={"tokens": 80, "beta": 12.0, "horizon": 20.0},
 )

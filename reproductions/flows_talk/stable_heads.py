@@ -27,6 +27,9 @@ ENTRY = Entry(
         "Random starts followed to rest with a head that attracts and one that repels, and "
         "with the first alone; the states found are kicked and must come back."
     ),
+    subject="clusters",
+    basis="text",
+    limits="Six tokens in d = 3, one pair of heads (β = 4 and 1, outputs 1 and −0.8), 200 starts.",
     settings={"tokens": 6, "dim": 3, "starts": 200, "betas": [4.0, 1.0], "outputs": [1.0, -0.8]},
     fast={"tokens": 5, "starts": 24},
 )

@@ -29,6 +29,11 @@ ENTRY = Entry(
         "Tokens in equal sectors of the circle, turned by one sector at every frame; then a "
         "ring of clusters displaced along its fastest mode."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Three sectors of twelve tokens on the circle at β = 5; instability for that ring alone."
+    ),
     settings={"beta": 5.0, "copies": 3, "each": 12, "horizon": 40.0},
     fast={"each": 8},
 )

@@ -26,6 +26,12 @@ ENTRY = Entry(
         "A neural ODE trained on two spirals; variance inside classes over that between them, "
         "in training and through depth; held-out accuracy."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "One data set of two spirals in the plane, one seed, 24 neurons; collapse by ratios of "
+        "variances only."
+    ),
     settings={
         "points": 300,
         "turns": 0.75,

@@ -7,3 +7,4 @@ attention matrix, by the spectrum of V.
 TITLE = (
     "B. Geshkovski, The emergence of clusters in self-attention dynamics, 2023, arXiv:2305.05465"
 )
+KEY = "geshkovski2023emergence"

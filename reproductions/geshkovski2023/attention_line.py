@@ -27,6 +27,9 @@ ENTRY = Entry(
         "Boolean rows given by the signs of the tokens, and fit the decay of 1 - P in its "
         "logarithm's logarithm."
     ),
+    subject="clusters",
+    basis="text",
+    limits="One prompt of twelve Gaussian tokens on the line with QK = V = 1, up to t = 9.",
     settings={"tokens": 12, "seed": 3, "horizon": 9.0},
 )
 

@@ -27,6 +27,13 @@ ENTRY = Entry(
         "Run many Gaussian prompts in d = 1; in log domain, fit the rate of the slowest row, "
         "count rows left undecided, and test the proof's bound at every frame."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Fifty prompts of ten tokens on the line; the fit of the doubly exponential rate ends "
+        "at t = 12."
+    ),
+    implies=("attention_line",),
     settings={"tokens": 10, "draws": 50, "horizon": 12.0},
     fast={"draws": 12},
 )

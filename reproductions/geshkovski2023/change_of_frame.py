@@ -27,6 +27,9 @@ ENTRY = Entry(
         "Integrate x and z separately from one prompt, with a random skew V, and compare x "
         "with exp(tV)z; fit the growth of x."
     ),
+    subject="existence",
+    basis="text",
+    limits="One prompt of 16 tokens in R³ and one V with real positive eigenvalues, up to t = 8.",
     settings={"tokens": 16, "eigenvalues": [1.0, 0.5, 0.2], "horizon": 8.0},
 )
 

@@ -33,6 +33,9 @@ ENTRY = Entry(
         "tokens at many places. With a real simple λ_1 and positive real parts behind it, at "
         "most three were seen in every run."
     ),
+    subject="clusters",
+    basis="text",
+    limits="R³ with five spectra, 20 tokens, 30 prompts, up to t = 14; no proof of what remains.",
     settings={"tokens": 20, "draws": 30, "horizon": 14.0},
     fast={"draws": 8},
 )

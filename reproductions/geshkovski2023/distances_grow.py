@@ -24,6 +24,9 @@ ENTRY = Entry(
         "Follow all pairs of Gaussian prompts in several dimensions, and compare the velocity "
         "with a finite-difference gradient."
     ),
+    subject="existence",
+    basis="text",
+    limits="Twelve Gaussian tokens, Q = K = V = I, d = 1, 2 and 5, up to t = 5.",
     settings={"tokens": 12, "dims": [1, 2, 5], "draws": 10, "horizon": 5.0},
     fast={"dims": [2], "draws": 4},
 )

@@ -24,6 +24,11 @@ ENTRY = Entry(
         "Follow both ends in each eigendirection, over V with positive, zero and negative "
         "eigenvalues in random skew bases."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Twenty diagonalisable V in R⁴ with one real spectrum; complex eigenvalues were left out."
+    ),
     settings={"tokens": 20, "eigenvalues": [1.0, 0.5, 0.0, -0.3], "draws": 20, "horizon": 8.0},
     fast={"draws": 6},
 )

@@ -32,6 +32,9 @@ ENTRY = Entry(
         "its time scale, and measure the distance of the leading coordinate from 0, its "
         "smallest and its largest value."
     ),
+    subject="clusters",
+    basis="text",
+    limits="Forty V in R³ whose second eigenvalue is half the first, 20 tokens, Q = K = I.",
     settings={"tokens": 20, "draws": 40, "ratio": 0.5, "turns": 13.0},
     fast={"draws": 8},
 )

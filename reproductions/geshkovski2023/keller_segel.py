@@ -27,6 +27,12 @@ ENTRY = Entry(
         "last one, with the second moment as a check, and attention from the same places on "
         "an arc."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "One start of twelve tokens, on the line and on an arc at β = 1: a likeness shown on "
+        "one example."
+    ),
     settings={"tokens": 12, "beta": 1.0, "seed": 4},
 )
 

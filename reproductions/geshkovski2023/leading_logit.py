@@ -33,6 +33,9 @@ ENTRY = Entry(
         "factor ⟨φ_k, φ_l⟩, and the exponentials stand either outside or inside φ*, not both. "
         "The estimate that follows is right."
     ),
+    subject="rates",
+    basis="text",
+    limits="One V of R³ with real eigenvalues and one prompt of 16 tokens, up to t = 12.",
     settings={"tokens": 16, "eigenvalues": [1.0, 0.4, -0.3], "horizon": 12.0},
 )
 

@@ -31,6 +31,13 @@ ENTRY = Entry(
         "measure the distance of the tokens' ends and of all points of small residual from "
         "it."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Forty prompts of 20 tokens in the plane; the enumeration is exact there, higher "
+        "dimensions were not tried."
+    ),
+    implies=("polytope",),
     settings={"tokens": 20, "draws": 40, "horizon": 14.0},
     fast={"draws": 8},
 )

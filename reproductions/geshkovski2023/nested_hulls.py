@@ -26,6 +26,9 @@ ENTRY = Entry(
         "Check each frame's hull against the one before, and the distance to half-spaces "
         "beyond the tokens, over prompts with QᵀK = I and random QᵀK > 0."
     ),
+    subject="clusters",
+    basis="text",
+    limits="Forty prompts of 20 tokens in the plane up to t = 12, V = I.",
     settings={"tokens": 20, "draws": 40, "horizon": 12.0},
     fast={"draws": 8},
 )

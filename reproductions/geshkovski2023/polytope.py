@@ -31,6 +31,12 @@ ENTRY = Entry(
         "the slowest token is from the limit set of its polytope, and fit the rate; show one "
         "prompt in a moving picture."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Forty prompts of 20 tokens in the plane, QᵀK = I and random; higher dimensions are "
+        "another entry."
+    ),
     settings={"tokens": 20, "draws": 40, "horizon": 16.0},
     fast={"draws": 10},
 )

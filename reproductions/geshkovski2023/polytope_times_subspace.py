@@ -31,6 +31,12 @@ ENTRY = Entry(
         "tokens, and measure their distance from the limit set of their polytope and its "
         "rate."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Twenty V of R³ with a plane F and one ratio 0.6; neither larger subspaces nor V that "
+        "cannot be diagonalised."
+    ),
     settings={"tokens": 20, "draws": 20, "inner": 0.6, "horizon": 16.0},
     fast={"draws": 6},
 )

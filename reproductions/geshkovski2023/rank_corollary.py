@@ -35,6 +35,9 @@ ENTRY = Entry(
         "line have two vertices and can have rank 3. The bound m holds when no token tends to "
         "0, which is so for all random prompts."
     ),
+    subject="clusters",
+    basis="text",
+    limits="Prompts of 20 tokens in d = 2 and 3; the exceptional prompts are built on the line.",
     settings={"tokens": 20, "dims": [2, 3], "draws": 30, "horizon": 14.0},
     fast={"dims": [2], "draws": 10},
 )

@@ -32,6 +32,11 @@ ENTRY = Entry(
         "I, at most 3 if it is simple. If V turns the tokens while they grow, or lets them "
         "shrink, P(t) keeps a rank near n at times of many units."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "R³, four kinds of V, 20 tokens, times up to 8; a rank at a late time, not in the limit."
+    ),
     settings={"tokens": 20, "draws": 30, "horizon": 8.0},
     fast={"draws": 6},
 )

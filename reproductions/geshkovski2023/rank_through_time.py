@@ -29,6 +29,9 @@ ENTRY = Entry(
         "count vertices, and measure how much attention lies outside as many columns as there "
         "are vertices."
     ),
+    subject="clusters",
+    basis="text",
+    limits="Twenty prompts of 20 tokens in the plane up to t = 12, with QᵀK = I or random.",
     settings={"tokens": 20, "draws": 20, "horizon": 12.0},
     fast={"draws": 6},
 )

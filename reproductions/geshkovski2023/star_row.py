@@ -26,6 +26,10 @@ ENTRY = Entry(
         "backwards (V = -I) from a late configuration, and compare the row with the balance "
         "of forces at the bounded token."
     ),
+    subject="clusters",
+    basis="text",
+    limits="One configuration of eight tokens on the line, run backwards from t = 4.5.",
+    contradicts=("rank_corollary",),
     settings={"left": 2, "right": 5, "ends": [-1.0, 0.7], "horizon": 4.5},
 )
 

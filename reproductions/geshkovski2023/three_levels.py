@@ -27,6 +27,13 @@ ENTRY = Entry(
         "fixed number of time scales, and measure the distance from the three levels against "
         "the gap."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "A hundred V of the plane and 20 tokens; for gaps below 0.3 only a share of nine tenths"
+        " is asked for."
+    ),
+    implies=("hyperplanes",),
     settings={"tokens": 20, "draws": 100, "turns": 13.0},
     fast={"draws": 24},
 )

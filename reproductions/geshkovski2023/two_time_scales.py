@@ -31,6 +31,12 @@ ENTRY = Entry(
         "doubled tokens; follow the hull's area; continue from t = 3 by the event-driven "
         "limit β = ∞ and compare the ends."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Twenty prompts of 20 tokens in the plane up to t = 10.7; the switch to β = ∞ at one "
+        "time, t = 3."
+    ),
     settings={"tokens": 20, "draws": 20, "horizon": 10.6667},
     fast={"draws": 6},
 )

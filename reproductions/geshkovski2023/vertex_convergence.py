@@ -23,6 +23,12 @@ ENTRY = Entry(
         "vertices; then follow a token near the symmetry axis of a square, whose limit is the "
         "middle of a side."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Thirty prompts of 20 tokens in the plane with two sizes of neighbours; positive "
+        "measure is seen by sampling only."
+    ),
     settings={"tokens": 20, "draws": 30, "nudges": [0.0, 0.01, 0.1], "horizon": 12.0},
     fast={"draws": 8},
 )

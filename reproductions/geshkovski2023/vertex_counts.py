@@ -32,6 +32,12 @@ ENTRY = Entry(
         "tokens that are their own argmax a third of the way, and at the start for β = ∞, "
         "where they all stay."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "20 and 40 tokens in d = 2 and 3, 60 prompts each; no law of the number of vertices is "
+        "claimed."
+    ),
     settings={"sizes": [[20, 2], [40, 2], [20, 3], [40, 3]], "draws": 60, "horizon": 12.0},
     fast={"sizes": [[20, 2], [20, 3]], "draws": 12},
 )

@@ -5,3 +5,4 @@ Gaussians, iterated and learned.
 """
 
 TITLE = "E. Ponti, Input di lunghezza arbitraria e misure gaussiane, 2025"
+KEY = "ponti2025gaussian"

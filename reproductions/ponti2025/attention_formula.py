@@ -33,6 +33,9 @@ ENTRY = Entry(
         "With VX on the left each column of the pattern must hold the weights of one query: "
         "XᵀKᵀQX with columns that sum to one."
     ),
+    subject="networks",
+    basis="text",
+    limits="One random set of eight tokens in d = 5 with two heads; an identity.",
     settings={"tokens": 8, "dim": 5, "keys": 3, "heads": 2, "seed": 0},
 )
 

@@ -20,6 +20,12 @@ ENTRY = Entry(
         "Random sigmoid networks of one to three hidden layers; the longer network and the "
         "joint network written out, against the functions."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "Random sigmoid networks of three inputs and one to three hidden layers of width 6, at "
+        "500 points."
+    ),
     settings={"inputs": 3, "hidden": 6, "points": 500},
 )
 

@@ -18,6 +18,9 @@ ENTRY = Entry(
         "The word “bank” in two sentences on rivers and two on money, through the layers of a "
         "trained model."
     ),
+    subject="real models",
+    basis="text",
+    limits="One word in four sentences and one small encoder; needs its weights.",
     settings={"model": "minilm"},
 )
 

@@ -23,6 +23,11 @@ ENTRY = Entry(
         "Exact layers of shrinking step over one time span, against the closed form Σ(t) = "
         "(Σ⁻¹ − t(A + Aᵀ))⁻¹ of the flow with V = I, and past its blow-up."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits=(
+        "One calm layer in d = 12 with V = I up to depth 800, at six tenths of the blow-up time."
+    ),
     settings={"dim": 12, "depths": [25, 50, 100, 200, 400, 800], "share": 0.6, "seed": 0},
     fast={"depths": [25, 50, 100, 200]},
 )

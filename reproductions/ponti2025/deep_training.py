@@ -17,6 +17,12 @@ ENTRY = Entry(
         "The experiment at d = 44, d_k = 16 by batch gradient descent; training and "
         "validation loss."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits=(
+        "One draw at d = 44, 100 covariances (12 under --fast), five layers of step 0.1; other "
+        "depths are another entry."
+    ),
     settings={"dim": 44, "key_dim": 16, "samples": 100, "steps": 3000},
     fast={"samples": 12},
 )

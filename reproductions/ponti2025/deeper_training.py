@@ -30,6 +30,9 @@ ENTRY = Entry(
         "The experiment at d = 44, d_k = 16; the listing's recursion for the derivative "
         "against differences of the loss."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 44, ten layers of step 0.001, the printed rate alone.",
     settings={"dim": 44, "key_dim": 16, "samples": 100, "steps": 3000, "rate": 0.5},
     fast={"samples": 12},
 )

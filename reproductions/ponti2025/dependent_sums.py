@@ -30,6 +30,9 @@ ENTRY = Entry(
         "Gaussian follows from being an affine image, with variance (1 + σ²)²σ². Dependent "
         "Gaussians can have a sum that is not Gaussian."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One deviation 0.8 and 200 000 samples in one dimension.",
     settings={"deviation": 0.8, "samples": 200000, "seed": 0},
     fast={"samples": 50000},
 )

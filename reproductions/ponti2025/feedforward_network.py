@@ -22,6 +22,9 @@ ENTRY = Entry(
     method=(
         "Our layer against plain NumPy for the three activations; other tokens changed; a midpoint."
     ),
+    subject="networks",
+    basis="text",
+    limits="One random layer on seven tokens in d = 6, three activations; no training.",
     settings={"tokens": 7, "dim": 6, "seed": 0},
 )
 

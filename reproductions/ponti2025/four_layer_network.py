@@ -22,6 +22,12 @@ ENTRY = Entry(
         "The step of the proof, which lowers the error to 3/4, iterated for xy on the square; "
         "the error is then proved everywhere by Lipschitz bounds on cells."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "One function (xy on the square) to tolerance 0.1 (0.4 under --fast); the theorem is "
+        "for every function."
+    ),
     settings={"tolerance": 0.1, "grid": 193},
     fast={"tolerance": 0.4, "grid": 49},
 )

@@ -28,6 +28,9 @@ ENTRY = Entry(
         "The mean changes from layer to layer and must be computed again; the loop gives a "
         "wrong mean from the second layer on. The covariance is the same."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 30, d_k = 1280, four layers of step 1.",
     settings={"dim": 30, "keys": 1280, "samples": 20000, "layers": 4, "step": 1.0},
     fast={"samples": 5000},
 )

@@ -26,6 +26,10 @@ ENTRY = Entry(
         "Genuine softmax attention among weighted quadrature tokens of several Gaussians, "
         "against the formulas; our layer on Gaussians against them too."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Three means and three deviations, by 64-point quadrature; unit matrices.",
+    contradicts=("dependent_sums",),
     settings={"means": [0.0, 0.7, -1.3], "deviations": [0.3, 0.7, 1.0], "order": 64},
 )
 

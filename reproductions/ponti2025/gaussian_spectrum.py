@@ -21,6 +21,9 @@ ENTRY = Entry(
         "The listing's matrix at several sizes; distances from both laws, and the extreme "
         "eigenvalues."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Three sizes up to 3000, one seed; convergence is judged by finite-size bands.",
     settings={"sizes": [300, 1000, 3000], "seed": 0},
     fast={"sizes": [200, 600]},
 )

@@ -21,6 +21,9 @@ ENTRY = Entry(
         "Attention maps of a trained model on one sentence: weight on the token before, and "
         "entropies."
     ),
+    subject="real models",
+    basis="text",
+    limits="One sentence and one small encoder; needs its weights.",
     settings={
         "model": "minilm",
         "text": "the law will never be perfect, but its application should be just",

@@ -30,6 +30,9 @@ ENTRY = Entry(
         "under the push-forward, tokens split into copies, and a changed future under the "
         "mask."
     ),
+    subject="networks",
+    basis="text",
+    limits="Nine random tokens in d = 3 and two heads; identities, with and without a mask.",
     settings={"tokens": 9, "places": 6, "dim": 3, "heads": 2, "seed": 0},
 )
 

@@ -27,6 +27,12 @@ ENTRY = Entry(
         "others at any reachable N; where logits are small, attention tends to the closed "
         "form like N^(−1/2)."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits=(
+        "Two layers, as drawn (d = 300) and calm (d = 16), up to 16 000 tokens; larger N is out"
+        " of reach where logits are large."
+    ),
     settings={
         "dim": 300,
         "keys": 128,

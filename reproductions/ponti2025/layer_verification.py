@@ -25,6 +25,12 @@ ENTRY = Entry(
         "The listing at its own size for several random layers; the errors against the "
         "printed ones and against the law that sampling errors obey."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits=(
+        "The listing's size, eight draws; printed errors are met within a half because its seed"
+        " is unknown."
+    ),
     settings={"dim": 300, "keys": 128, "samples": 20000, "draws": 8},
     fast={"draws": 2},
 )

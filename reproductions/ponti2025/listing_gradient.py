@@ -35,6 +35,9 @@ ENTRY = Entry(
     ),
     known="disagree",
     correction="The second term is GY, without the transpose; the gradients of Q and K are right.",
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 32, d_k = 18, 60 covariances.",
     settings={"dim": 32, "key_dim": 18, "samples": 60, "epochs": 60},
     fast={"dim": 16, "key_dim": 9, "samples": 24, "epochs": 30},
 )

@@ -20,6 +20,9 @@ ENTRY = Entry(
         "mean squared error steadily; the rate has to be 0.1, since 0.001 is too slow."
     ),
     method=("The experiment at both rates with the right gradient; training and validation loss."),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 64 (16 under --fast), two rates; other batch sizes are another entry.",
     settings={"dim": 64, "key_dim": 36, "samples": 300, "epochs": 500, "rates": [0.001, 0.1]},
     fast={"dim": 16, "key_dim": 9, "samples": 120, "epochs": 200},
 )

@@ -28,6 +28,9 @@ ENTRY = Entry(
         "The discrete layer (I + εB)Σ(I + εB)ᵀ is positive semidefinite for every step. "
         "Negative eigenvalues come from the listing's map, which drops the term ε²BΣBᵀ."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Eight seeds at d = 300, steps of 0.01, up to the layer that fails.",
     settings={"seeds": 8},
     fast={"seeds": 3},
 )

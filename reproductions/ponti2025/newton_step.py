@@ -30,6 +30,9 @@ ENTRY = Entry(
         "number. Equation 3.3.2 is another map than the listing's: its loss is quartic, and "
         "one step is not enough."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 164 with 60 covariances; degrees are fitted on eleven values of β.",
     settings={"dim": 164, "key_dim": 66, "samples": 60},
     fast={"dim": 40, "key_dim": 16, "samples": 20},
 )

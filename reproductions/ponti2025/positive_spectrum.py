@@ -22,6 +22,9 @@ ENTRY = Entry(
         "Draw it at several sizes and compare with the law of ratio 1 and scale σ²√n, which "
         "states the scaling the document leaves out."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Four sizes up to 3000, one seed.",
     settings={"sizes": [100, 300, 1000, 3000], "seed": 0},
     fast={"sizes": [100, 300, 600]},
 )

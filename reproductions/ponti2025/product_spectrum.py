@@ -27,6 +27,9 @@ ENTRY = Entry(
         "Eigenvalues of W, V and WV; singular values of WV, which is what bounds a layer, "
         "against the law of products."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw of size 1000 (400 under --fast).",
     settings={"size": 1000, "seed": 0},
     fast={"size": 400},
 )

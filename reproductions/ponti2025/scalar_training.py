@@ -20,6 +20,12 @@ ENTRY = Entry(
         "The listing's experiment; the learning rate times ε² is not printed and is taken as "
         "1.1e-3, read off the first number, so that the others test it."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits=(
+        "One draw at d = 164 and 300 covariances; the rate was read off the first printed "
+        "number, so only the others test it."
+    ),
     settings={"dim": 164, "key_dim": 66, "samples": 300, "steps": 250, "rate": 0.11},
     fast={"samples": 60},
 )

@@ -28,6 +28,9 @@ ENTRY = Entry(
         "no variance, at growing n; measure the Kolmogorov distance of each spectrum from the "
         "semicircle."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Sizes up to 1000, six draws of four laws of entries.",
     settings={"sizes": [100, 300, 1000], "draws": 6},
     fast={"sizes": [60, 120, 240]},
 )

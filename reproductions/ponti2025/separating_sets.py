@@ -21,6 +21,12 @@ ENTRY = Entry(
         "The constructions of the proofs on a ring and a disc in the plane: the finite cover "
         "is found, and the networks are checked at points not used for it."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "A ring and a disc in the plane on grids of up to 65 points a side; finite checks of "
+        "statements on all closed sets."
+    ),
     settings={"grids": [33, 49, 65], "epsilon": 0.1},
     fast={"grids": [33]},
 )

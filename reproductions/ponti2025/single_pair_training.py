@@ -24,6 +24,9 @@ ENTRY = Entry(
         "At the same rate an epoch of single pairs takes 225 steps instead of 8 and ends "
         "lower; after equally many steps the two agree."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One draw at d = 64 (16 under --fast), one rate.",
     settings={"dim": 64, "key_dim": 36, "samples": 300, "epochs": 500},
     fast={"dim": 16, "key_dim": 9, "samples": 120, "epochs": 200},
 )

@@ -23,6 +23,9 @@ ENTRY = Entry(
         "Both sides for four functions by quadrature and by samples; and a function whose "
         "product with the density does not vanish, where they must differ by that term."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="Four functions and one counterexample in one dimension.",
     settings={"samples": 400000, "seed": 0},
     fast={"samples": 100000},
 )

@@ -23,6 +23,9 @@ ENTRY = Entry(
         "Our encoder–decoder in double precision against torch.nn's with the same weights; "
         "the mask, the sums and the number of attention modules."
     ),
+    subject="networks",
+    basis="text",
+    limits="One set of random weights of width 64 with six layers each side; no trained weights.",
     settings={"width": 64, "heads": 8, "layers": 6, "hidden": 128},
     fast={"width": 32, "heads": 4, "layers": 3, "hidden": 48},
 )

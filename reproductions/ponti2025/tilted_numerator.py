@@ -30,6 +30,9 @@ ENTRY = Entry(
         "The factor is 1/(2d_k), as in the denominator; only so does the exponential cancel, "
         "and the map is affine."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="One Gaussian in d = 3 with d_k = 5, by quadrature of order 24.",
     settings={"dim": 3, "keys": 5, "order": 24, "seed": 0},
 )
 

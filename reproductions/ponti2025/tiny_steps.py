@@ -23,6 +23,9 @@ ENTRY = Entry(
         "The same at a smaller size with a step longer in proportion: the truncated map, the "
         "exact layer, tokens; and steps 20 times as long."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="d = 256 instead of 1024, 1000 steps longer in proportion; one seed.",
     settings={"dim": 256, "keys": 320, "step": 4e-05, "layers": 1000, "samples": 4000},
     fast={"dim": 96, "keys": 120, "step": 0.0003, "layers": 200, "samples": 1500},
 )

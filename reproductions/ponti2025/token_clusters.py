@@ -18,6 +18,9 @@ ENTRY = Entry(
         "Words of three emotions and numbers in the embedding table of a trained model: how "
         "often the nearest neighbour is of the same kind, against shuffled labels."
     ),
+    subject="real models",
+    basis="text",
+    limits="Words of four kinds in one embedding table; needs the weights of a small encoder.",
     settings={"model": "minilm", "shuffles": 200},
 )
 

@@ -24,6 +24,9 @@ ENTRY = Entry(
         "Draw such matrices, find the values outside the law, and measure the distance of the "
         "others."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="n = 300 and 3000, one seed.",
     settings={"size": 300, "larger": 3000, "seed": 0},
     fast={"larger": 600},
 )

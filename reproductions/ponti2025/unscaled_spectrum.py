@@ -26,6 +26,9 @@ ENTRY = Entry(
         "The same matrix unscaled: its largest eigenvalue, the height of its histogram at 0, "
         "and the printed numbers against our law."
     ),
+    subject="Gaussian",
+    basis="text",
+    limits="n = 3000 (600 under --fast), one seed; the printed numbers are checked on the law.",
     settings={"sizes": [3000], "seed": 0},
     fast={"sizes": [600]},
 )

@@ -30,6 +30,9 @@ ENTRY = Entry(
         "A measure does not know the order of its tokens: the matrices converge only after a "
         "permutation at each term."
     ),
+    subject="networks",
+    basis="text",
+    limits="One sequence of sixteen terms for twelve tokens on one random layer.",
     settings={"tokens": 12, "terms": 16, "seed": 0},
 )
 

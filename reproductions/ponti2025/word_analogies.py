@@ -18,6 +18,9 @@ ENTRY = Entry(
         "Analogies in the embedding table of a trained model, and cosines of differences "
         "against those of unrelated words."
     ),
+    subject="real models",
+    basis="text",
+    limits="One embedding table and a short list of pairs; needs the weights of a small encoder.",
     settings={"model": "minilm", "draws": 400},
 )
 

@@ -5,3 +5,4 @@ that makes a model write protected data again.
 """
 
 TITLE = "B. Valente, Transformers e la tutela della proprietà dei dati, 2024"
+KEY = "valente2024transformers"

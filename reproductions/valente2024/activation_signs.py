@@ -16,6 +16,12 @@ ENTRY = Entry(
     method="Compare its slope with that of the rectifier it smooths.",
     known="disagree",
     correction="The sign is wrong: softplus is log(1 + e^x).",
+    subject="networks",
+    basis="text",
+    limits=(
+        "Values and slopes on [−6, 6] only; what the wrong sign would do to a training was not "
+        "tried."
+    ),
 )
 
 

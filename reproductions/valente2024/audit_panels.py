@@ -25,6 +25,12 @@ ENTRY = Entry(
         "Models of two sizes trained here at high and at low overlap; soft prompts found for "
         "every protected text and for as many controls; shares of wrong characters compared."
     ),
+    subject="real models",
+    basis="text",
+    limits=(
+        "Small models trained here on speeches (under --fast on random words), soft prompts "
+        "alone; the document's own models, texts and numbers were not seen."
+    ),
     settings={
         "corpus": "sotu",
         "items": 80,

@@ -25,6 +25,12 @@ ENTRY = Entry(
         "every number of tokens."
     ),
     method="Run many random starts at several sizes and count clusters at the end.",
+    subject="existence",
+    basis="text",
+    limits=(
+        "At most 64 tokens, d up to 8, 100 starts a size; the exceptional starts of measure "
+        "zero were not sought."
+    ),
     settings={"sizes": [[4, 2], [16, 2], [16, 3], [64, 8]], "starts": 100, "horizon": 200.0},
     fast={"sizes": [[8, 2], [16, 3]], "starts": 20},
 )

@@ -27,6 +27,12 @@ ENTRY = Entry(
         "Many starts at both β; the share of pairs of tokens that are together over time, and "
         "the angles of one start."
     ),
+    subject="metastability",
+    basis="text",
+    limits=(
+        "Two values of β, 32 tokens on the circle, up to t = 60; “stay for long” is tested on "
+        "that stretch alone."
+    ),
     settings={"tokens": 32, "betas": [4.0, 9.0], "starts": 1024, "horizon": 60.0},
     fast={"starts": 128, "tokens": 16},
 )

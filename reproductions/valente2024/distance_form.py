@@ -18,6 +18,12 @@ ENTRY = Entry(
     method="Evaluate both forms on one measure.",
     known="disagree",
     correction="With ‖x−y‖² = 2 − 2⟨x,y⟩ the energy is e^β/(2β) ∬ e^(−(β/2)‖x−y‖²).",
+    subject="existence",
+    basis="text",
+    limits=(
+        "One measure of 40 tokens in d = 3, β from 0.25 to 8; an identity, not tested for "
+        "continuous measures."
+    ),
     settings={"tokens": 40, "dim": 3, "betas": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]},
 )
 

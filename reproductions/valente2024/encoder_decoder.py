@@ -23,6 +23,12 @@ ENTRY = Entry(
         "weights, layer by layer; the mask, the context vectors and the number of attention "
         "modules."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "One set of random weights of width 64 with six layers each side; no trained weights, "
+        "no dropout."
+    ),
     settings={"width": 64, "heads": 8, "layers": 6, "hidden": 128},
 )
 

@@ -27,6 +27,12 @@ ENTRY = Entry(
         "Energies of many random weighted measures against the two extremes in closed form; "
         "repelling tokens come down to the uniform value."
     ),
+    subject="existence",
+    basis="text",
+    limits=(
+        "d = 3, β from 0.5 to 10, 400 random measures of 48 tokens; uniqueness of the two "
+        "extremes was not tested."
+    ),
     settings={"dim": 3, "betas": [0.5, 1.0, 2.0, 5.0, 10.0], "tokens": 48, "draws": 400},
     fast={"draws": 60, "tokens": 32},
 )

@@ -25,6 +25,9 @@ ENTRY = Entry(
         "Run both signs, sum the energy over all pairs in every frame, and integrate the rate "
         "by Simpson's rule."
     ),
+    subject="existence",
+    basis="text",
+    limits="One start of 64 tokens in d = 3 at β = 3 up to t = 6, Q = K = I and V = ±I only.",
     settings={"tokens": 64, "dim": 3, "beta": 3.0, "horizon": 6.0},
     fast={"tokens": 24},
 )

@@ -41,6 +41,12 @@ ENTRY = Entry(
         "falls below its size. For odd maps the error falls with H in all runs; whether to "
         "zero stays open."
     ),
+    subject="control",
+    basis="text",
+    limits=(
+        "Four tokens on the circle, three target maps, random scores up to 512 heads; whether "
+        "odd maps are reached in the limit stays open."
+    ),
     settings={"heads": [4, 16, 64, 256, 512], "tokens": 4, "dim": 2, "samples": 4096, "seeds": 3},
     fast={"heads": [4, 16, 64], "samples": 512, "seeds": 1},
 )

@@ -26,6 +26,12 @@ ENTRY = Entry(
         "Fit the late decay of the farthest token over random starts, and compare with the "
         "linearisation at the final point: λ = 1 for SA whatever Q and K, λ = exp(β) for USA."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "Eight tokens in d = 10 at β = 1.5, ten starts, V = I; neither other d ≥ n nor large β."
+    ),
+    implies=("high_dimension",),
     settings={"tokens": 8, "dim": 10, "beta": 1.5, "draws": 10},
     fast={"draws": 3},
 )

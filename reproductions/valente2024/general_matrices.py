@@ -23,6 +23,12 @@ ENTRY = Entry(
         "frame, the equiangular curve at the temperature β tr(QᵀK)/d for random QᵀK in "
         "growing dimension, and a generic V."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "Eight tokens at β = 3; random QᵀK = 0.6 I plus noise up to d = 1024 with V = I, and "
+        "one generic V."
+    ),
     settings={"tokens": 8, "dims": [64, 256, 1024], "beta": 3.0, "tilt": 0.6, "horizon": 5.0},
     fast={"dims": [48, 384]},
 )

@@ -23,6 +23,9 @@ ENTRY = Entry(
         "The equations in NumPy against torch.nn.GRU in double precision; the new state must "
         "lie between the old one and the candidate."
     ),
+    subject="networks",
+    basis="text",
+    limits="One cell of width 16 with random weights on 24 random inputs; no training.",
     settings={"length": 24, "width": 16, "seed": 0},
 )
 

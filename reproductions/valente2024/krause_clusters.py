@@ -17,6 +17,12 @@ ENTRY = Entry(
     places=["equation 11"],
     claim="With an interaction of compact support Krause's model tends to several clusters.",
     method="Opinions on a line; clusters at the end and the gaps between them.",
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Opinions on a line, one reach, 100 tokens, ten starts; the law of the number of "
+        "clusters was not tested."
+    ),
     settings={"tokens": 100, "reach": 1.0, "seeds": 10, "horizon": 60.0},
     fast={"tokens": 50, "seeds": 3},
 )

@@ -17,6 +17,12 @@ ENTRY = Entry(
     places=["equation 10, remark on Kuramoto"],
     claim="The dynamics of attention resembles Kuramoto's model of synchronising oscillators.",
     method="At β = 0 on the circle the two must be the same: compare the runs.",
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Equal oscillators at β = 0, one start of 40 tokens; frequencies that differ are not "
+        "part of attention."
+    ),
     settings={"tokens": 40, "horizon": 12.0},
 )
 

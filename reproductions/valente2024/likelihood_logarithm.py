@@ -21,6 +21,9 @@ ENTRY = Entry(
         "The logarithm is missing: the sum of probabilities is maximised at an extreme, not "
         "at the data's frequency."
     ),
+    subject="networks",
+    basis="text",
+    limits="A coin of one bias and 2000 throws; no sequence model was trained.",
     settings={"share": 0.7, "samples": 2000},
 )
 

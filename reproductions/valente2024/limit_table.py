@@ -25,6 +25,12 @@ ENTRY = Entry(
         "V), and all tokens fall to the origin for V = −I."
     ),
     method="One run for each row, with the distance from its limit set.",
+    subject="clusters",
+    basis="text",
+    limits=(
+        "One run of 20 tokens a row, in the plane and in R³, up to t = 14; the fall for V = −I "
+        "up to t = 10⁴."
+    ),
     settings={"tokens": 20, "horizon": 14.0},
     fast={"tokens": 14},
 )

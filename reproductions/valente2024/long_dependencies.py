@@ -24,6 +24,11 @@ ENTRY = Entry(
         "Gradients of the last output by the first input against their distance, and the "
         "first symbol asked for after a lag, each network trained at that lag alone."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "Small networks of width 32 trained 300 steps on one recall task, lags up to 128; one seed."
+    ),
     settings={
         "lags": [2, 8, 32, 128],
         "reach": [4, 8, 16, 32, 64, 128],

@@ -20,6 +20,9 @@ ENTRY = Entry(
         "The six equations in NumPy against torch.nn.LSTM in double precision, with and "
         "without a bias in the candidate memory, which equation 27 leaves out."
     ),
+    subject="networks",
+    basis="text",
+    limits="One cell of width 16 with random weights on 24 random inputs; no training.",
     settings={"length": 24, "width": 16, "seed": 0},
 )
 

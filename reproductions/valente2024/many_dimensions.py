@@ -23,6 +23,13 @@ ENTRY = Entry(
         "Draw many starts at growing d (inner products by Bartlett's decomposition), measure "
         "the largest deviation along each run, and fit its exponent in d."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "16 tokens at β = 1 in up to 16 384 dimensions; the probability of the theorem is "
+        "vacuous there, only the scaling is seen."
+    ),
+    implies=("phase_map",),
     settings={"tokens": 16, "beta": 1.0, "dims": [64, 256, 1024, 4096, 16384], "samples": 512},
     fast={"tokens": 8, "dims": [64, 512, 4096], "samples": 128},
 )

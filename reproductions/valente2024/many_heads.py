@@ -23,6 +23,12 @@ ENTRY = Entry(
     method=(
         "Concatenation with an output matrix, written out, against the sum of heads of our field."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "Four heads with random matrices on 20 tokens of one start in d = 8: one evaluation, no"
+        " flow."
+    ),
     settings={"tokens": 20, "dim": 8, "beta": 2.0, "heads": 4},
 )
 

@@ -29,6 +29,12 @@ ENTRY = Entry(
         "Count maxima of the potential along one run; lifetimes of a pair of clusters as β "
         "grows, against the exact integral."
     ),
+    subject="metastability",
+    basis="text",
+    limits=(
+        "One start of 200 tokens on the circle at β = 25; lifetimes for a pair at a right "
+        "angle, β up to 150."
+    ),
     settings={
         "tokens": 200,
         "beta": 25.0,

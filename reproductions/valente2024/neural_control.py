@@ -22,6 +22,12 @@ ENTRY = Entry(
         "Find weights, constant in pieces, that carry random tokens of R^d to random targets; "
         "check with an adaptive solver; try again with too few weights."
     ),
+    subject="control",
+    basis="text",
+    limits=(
+        "Up to 16 random tokens in R³, one activation (tanh); neither minimal energy nor all "
+        "targets."
+    ),
     settings={
         "tokens": [2, 4, 8, 16],
         "dim": 3,

@@ -24,6 +24,9 @@ ENTRY = Entry(
     method=(
         "Run n orthogonal tokens and compare every pair's cosine with the equation's solution."
     ),
+    subject="rates",
+    basis="text",
+    limits="Eight tokens, β = 0 and 3, up to t = 8, Q = K = V = I.",
     settings={"tokens": 8, "betas": [0.0, 3.0], "horizon": 8.0},
     fast={"betas": [3.0]},
 )

@@ -20,6 +20,12 @@ ENTRY = Entry(
         "Gaussian value matrices: how many fall under a theorem, and on how many directions "
         "the tokens end."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Forty Gaussian matrices in d = 4 with 20 tokens up to t = 12; which shapes appear is "
+        "counted, not classified."
+    ),
     settings={"tokens": 20, "dim": 4, "draws": 40, "horizon": 12.0},
     fast={"draws": 8, "tokens": 12},
 )

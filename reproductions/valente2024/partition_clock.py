@@ -25,6 +25,11 @@ ENTRY = Entry(
         "in the clock ds = dt/Z; then measure Z for many uniform tokens, and what no common "
         "clock can remove for few."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "Eight orthogonal and eight random tokens, one β = 2; uniform tokens on the circle only."
+    ),
     settings={"tokens": 8, "many": 4000, "beta": 2.0, "horizon": 6.0},
 )
 

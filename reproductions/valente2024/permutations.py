@@ -20,6 +20,11 @@ ENTRY = Entry(
         "Flows from a start and from its permutation, plain and with random matrices; a "
         "causal mask as a contrast."
     ),
+    subject="networks",
+    basis="text",
+    limits=(
+        "One permutation of 20 tokens in d = 4, plain, random and causal attention, up to t = 4."
+    ),
     settings={"tokens": 20, "dim": 4, "beta": 2.0, "horizon": 4.0},
 )
 

@@ -25,6 +25,12 @@ ENTRY = Entry(
         "Thousands of small systems at once for every β; the half-way contour against the "
         "closed integral of Γ_∞."
     ),
+    subject="rates",
+    basis="text",
+    limits=(
+        "32 tokens, 36 values of β, five dimensions up to 512, one closeness δ; the limit d → ∞"
+        " itself is not reached."
+    ),
     settings={
         "tokens": 32,
         "dims": [2, 8, 32, 128, 512],

@@ -19,6 +19,9 @@ ENTRY = Entry(
     method="Count the coordinates that receive a position; check that a shift is a rotation.",
     known="disagree",
     correction="k starts at 0; otherwise the two fastest coordinates have no position.",
+    subject="networks",
+    basis="text",
+    limits="One width 32 and base 10 000 at 64 positions; no model that uses them.",
     settings={"tokens": 64, "dim": 32, "base": 10000.0},
 )
 

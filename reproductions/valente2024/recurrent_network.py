@@ -22,6 +22,9 @@ ENTRY = Entry(
         "The formula written out in NumPy against our cell, which is torch.nn's; then the "
         "first input reversed, to see what changes later in both kinds of network."
     ),
+    subject="networks",
+    basis="text",
+    limits="One cell of width 16 with random weights on 24 random inputs; no training.",
     settings={"length": 24, "width": 16, "seed": 0},
 )
 

@@ -35,6 +35,12 @@ ENTRY = Entry(
         "global minimiser for every β. Most sizes have no sharp configuration but do have a "
         "minimiser."
     ),
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Six sizes of at most 16 tokens at β = 4, up to 20 starts each; the 600-cell itself was"
+        " not run."
+    ),
     settings={
         "cases": [[2, 5], [3, 4], [3, 6], [3, 12], [4, 8], [5, 16]],
         "starts": 20,

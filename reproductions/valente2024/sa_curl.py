@@ -29,6 +29,12 @@ ENTRY = Entry(
         "for SA and USA and several matrices, and compare Z_i times the velocity with a "
         "finite-difference gradient of the energy."
     ),
+    subject="existence",
+    basis="text",
+    limits=(
+        "Eight tokens in d = 3, ten random places for each of six β; a curl is seen, a gradient"
+        " excluded only at those places."
+    ),
     settings={"tokens": 8, "dim": 3, "betas": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0], "draws": 10},
     fast={"betas": [0.5, 1.0, 2.0, 4.0], "draws": 3},
 )

@@ -22,6 +22,9 @@ ENTRY = Entry(
     ),
     known="disagree",
     correction="The query belongs to the row: the logit is ⟨Qx_i, Kx_j⟩.",
+    subject="networks",
+    basis="text",
+    limits="One start of 24 tokens in d = 6 with random matrices at β = 3.",
     settings={"tokens": 24, "dim": 6, "beta": 3.0},
 )
 

@@ -23,6 +23,12 @@ ENTRY = Entry(
         "polytope."
     ),
     method="Runs in R³: every hull inside the one before, with a volume that stays positive.",
+    subject="clusters",
+    basis="text",
+    limits=(
+        "Six prompts of 40 tokens in R³ up to t = 12, Q = K = I; the number of vertices is not "
+        "part of it."
+    ),
     settings={"tokens": 40, "dim": 3, "horizon": 12.0, "seeds": 6},
     fast={"tokens": 25, "seeds": 2},
 )

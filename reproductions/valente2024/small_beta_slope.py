@@ -25,6 +25,9 @@ ENTRY = Entry(
         "Run one start at several β and at 0, fit the slope of the distance against β, and "
         "compare its constant with independent Runge–Kutta steps."
     ),
+    subject="rates",
+    basis="text",
+    limits="One start of 16 tokens in d = 3, β from 0.003 to 1, up to t = 10.",
     settings={"tokens": 16, "dim": 3, "betas": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0], "horizon": 10.0},
 )
 

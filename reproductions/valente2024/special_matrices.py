@@ -17,6 +17,9 @@ ENTRY = Entry(
     places=["Figure 18"],
     claim="The transition survives random Q and K; other value matrices change the picture.",
     method="The same diagram with random Q and K, a symmetric V and an orthogonal V.",
+    subject="clusters",
+    basis="text",
+    limits="16 tokens in d = 16 with one draw of each matrix, 16 values of β, up to t = 60.",
     settings={"tokens": 16, "dim": 16, "samples": 128, "betas": 16, "horizon": 60.0},
     fast={"tokens": 8, "dim": 8, "samples": 32, "betas": 4},
 )

@@ -22,6 +22,9 @@ ENTRY = Entry(
         "variation; for n tokens, n times the gradient of the energy."
     ),
     method="Automatic differentiation of the energy against the field's velocity.",
+    subject="existence",
+    basis="text",
+    limits="20 tokens in d = 4 at three β, Q = K = V = I, at one start: an identity, no flow.",
     settings={"tokens": 20, "dim": 4, "betas": [0.5, 2.0, 6.0]},
 )
 

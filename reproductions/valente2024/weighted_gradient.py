@@ -25,6 +25,13 @@ ENTRY = Entry(
         "Automatic differentiation of the energy with a random symmetric matrix, divided by "
         "each token's partition sum, against the velocity."
     ),
+    subject="existence",
+    basis="text",
+    limits=(
+        "20 tokens in d = 4 at three β, one random symmetric matrix, at one start: an identity,"
+        " no flow."
+    ),
+    implies=("energy_monotone",),
     settings={"tokens": 20, "dim": 4, "betas": [0.5, 2.0, 6.0]},
 )
 

@@ -30,6 +30,12 @@ ENTRY = Entry(
         "The sum starts at k = 0 (Wendel 1962): without its first term the probability for n "
         "≤ d would be below 1."
     ),
+    subject="existence",
+    basis="text",
+    limits=(
+        "Seven sizes up to 16 tokens in d = 8, 2000 starts each; that tokens of a hemisphere "
+        "end as one cluster is not run here."
+    ),
     settings={"sizes": [[3, 2], [4, 2], [6, 2], [6, 3], [10, 3], [12, 4], [16, 8]], "draws": 2000},
     fast={"draws": 400},
 )

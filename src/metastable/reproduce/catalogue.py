@@ -77,9 +77,9 @@ def load_module(name: str) -> ModuleType:
     return import_module(f"{PACKAGE}.{name}")
 
 
-def file_of(entry: Entry) -> Path:
-    """Where an entry of the catalogue stands."""
-    return _home() / entry.source / f"{entry.name}.py"
+def files() -> dict[str, Path]:
+    """Where each entry stands, by its name; no file is read."""
+    return {file.stem: file for file in sorted(_home().glob("[!_]*/[!_]*.py"))}
 
 
 def key_of(source: str) -> str:

@@ -14,7 +14,7 @@ from metastable import __version__
 from metastable.comparison.citations import bibliography
 from metastable.core.progress import Bar
 from metastable.core.spec import fingerprint
-from metastable.reproduce.catalogue import catalogue, function_in, read_text
+from metastable.reproduce.catalogue import files, function_in, read_text
 from metastable.reproduce.contributed import Contributed, find_contributed
 from metastable.reproduce.finding import Finding
 from metastable.reproduce.planting import Plant, planted, read_plant
@@ -63,15 +63,13 @@ def line_of(record: Record) -> str:
 
 def check_one(contributed: Contributed) -> Record:
     """Run an entry fast, right and with an error: `problems` make it invalid, `warnings` do not."""
-    entry = contributed.entry
     record: Record = {
-        "name": entry.name, "source": entry.source, "title": entry.title, "known": entry.known,
-        "problems": [], "warnings": [], "verdict": None, "as_known": None,
-        "seconds": 0.0, "planted": entry.planted, "flipped": [], "proposed": False, "tried": [],
-        "rows": [],
+        "name": contributed.name, "source": contributed.source, "problems": [], "warnings": [],
+        "verdict": None, "as_known": None, "seconds": 0.0, "planted": "", "flipped": [],
+        "proposed": False, "tried": [], "rows": [],
     }  # fmt: skip
     try:
-        module = contributed.load()
+        entry, module = contributed.entry, contributed.module
         function = function_in(module, entry)
         if not inspect.getdoc(function):
             record["problems"].append(f"{entry.name}() must have a docstring")
@@ -81,7 +79,7 @@ def check_one(contributed: Contributed) -> Record:
             found = work()
         record["seconds"] = round(time.process_time() - started, 2)
     except Exception as error:
-        record["problems"].append(f"raises {type(error).__name__}: {' '.join(str(error).split())}")
+        record["problems"].append(_raised(error))
         return record
     record |= {"verdict": found.verdict, "as_known": found.as_known(entry.known)}
     record["rows"] = [[row.claim, row.verdict] for row in found.rows]
@@ -90,7 +88,7 @@ def check_one(contributed: Contributed) -> Record:
     if record["seconds"] > SLOW:
         record["warnings"].append(f"takes {record['seconds']:.0f} s with --fast: aim at 5")
     suspects = calls.suspects(names)
-    record["proposed"] = not entry.planted
+    record |= {"planted": entry.planted, "proposed": not entry.planted}
     if entry.planted:
         try:
             suspects = [read_plant(entry.planted)]
@@ -115,11 +113,14 @@ def check_one(contributed: Contributed) -> Record:
 
 def missing(contributed: Contributed) -> list[str]:
     """What an entry leaves out, or says of entries that do not exist."""
-    entry, others = contributed.entry, catalogue()
+    try:
+        entry, others = contributed.entry, set(files())
+    except ValueError:
+        return []  # told where it is checked
     needed = ("subject", "limits", "planted")
     problems = [f"{name} must be filled in" for name in needed if not getattr(entry, name)]
     for field in ("implies", "contradicts"):
-        unknown = sorted(set(getattr(entry, field)) - set(others) - {entry.name})
+        unknown = sorted(set(getattr(entry, field)) - others - {entry.name})
         problems += [f"{field} must name entries; {name} is none" for name in unknown]
     if entry.name in others and not contributed.inside:
         problems.append(f"names of entries must differ; {entry.name} is one already")
@@ -143,14 +144,18 @@ def _with_error(module: Any, plant: Plant, work: Callable[[], Finding]) -> tuple
         with planted(module, plant):
             wrong = work()
     except Exception as error:
-        return None, f"raises {type(error).__name__}: {' '.join(str(error).split())}"[:200]
+        return None, _raised(error)
     return wrong, f"leaves {wrong.verdict}"
+
+
+def _raised(error: Exception) -> str:
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    return f"raises {kind}{' '.join(str(error).split())}"[:300]
 
 
 def _kept_or_checked(contributed: Contributed, folder: Path) -> Record:
     """The record of the same file checked before by the same version, or a new one."""
-    entry = contributed.entry
-    place = folder / f"{entry.source}-{entry.name}.json"
+    place = folder / f"{contributed.source}-{contributed.name}.json"
     work = {"file": contributed.text(), "version": __version__, "inside": contributed.inside}
     digest, record = fingerprint(work), None
     with suppress(OSError, ValueError):

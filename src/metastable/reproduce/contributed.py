@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from metastable.reproduce.catalogue import catalogue, file_of, load_module, read_entry
+from metastable.core.errors import did_you_mean
+from metastable.reproduce.catalogue import files, load_module, read_entry
 from metastable.reproduce.entry import Entry
 
 __all__ = ["Contributed", "find_contributed"]
 
 
 class Contributed:
-    """An entry, its file, and its module once it is asked for."""
+    """The file of an entry; its data and its module are read when they are asked for."""
 
-    def __init__(self, entry: Entry, file: Path, inside: bool):
-        self.entry, self.file, self.inside = entry, file, inside
+    def __init__(self, file: Path):
+        self.file, self.name, self.source = file, file.stem, file.parent.name
+        known = files().get(self.name)
+        self.inside = known is not None and known.resolve() == file.resolve()
 
-    def load(self) -> ModuleType:
+    @cached_property
+    def entry(self) -> Entry:
+        try:
+            return read_entry(self.file)
+        except SyntaxError as error:
+            raise ValueError(f"{self.file.name} must be Python: {error}") from None
+
+    @cached_property
+    def module(self) -> ModuleType:
         """The module; its folder is the package that relative imports start from."""
         if self.inside:
-            return load_module(f"{self.entry.source}.{self.entry.name}")
-        above = self.file.parent.parent
+            return load_module(f"{self.source}.{self.name}")
+        above = self.file.resolve().parent.parent
         package = "contributed_" + hashlib.sha256(str(above).encode()).hexdigest()[:12]
         if package not in sys.modules:
             sys.modules[package] = ModuleType(package)
             sys.modules[package].__path__ = [str(above)]
-        return import_module(f"{package}.{self.entry.source}.{self.entry.name}")
+        return import_module(f"{package}.{self.source}.{self.name}")
 
     def text(self) -> str:
         """The code that the work depends on: the file, and what entries of its folder share."""
@@ -38,18 +50,14 @@ class Contributed:
 
 
 def find_contributed(asked: str) -> list[Contributed]:
-    """The entries of a file, or of a name, a source or "all"; a file must hold a valid one."""
-    from metastable.reproduce.run import choose
-
-    path = Path(asked)
-    if path.suffix != ".py":
-        return [Contributed(entry, file_of(entry), True) for entry in choose([asked])]
-    if not path.is_file():
-        raise ValueError(f"FILE must be an entry's file; {asked} is not there.")
-    path = path.resolve()
-    try:
-        entry = read_entry(path)
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} must be Python: {error}") from None
-    known = catalogue().get(entry.name)
-    return [Contributed(entry, path, known is not None and file_of(known).resolve() == path)]
+    """The entry of a file, or those of a name, of a source, or "all"."""
+    if asked.endswith(".py"):
+        if not Path(asked).is_file():
+            raise ValueError(f"FILE must be an entry's file; {asked} is not there.")
+        return [Contributed(Path(asked).resolve())]
+    every = files()
+    found = [file for name, file in every.items() if asked in (name, file.parent.name, "all")]
+    if not found:
+        near = did_you_mean(asked, every) or "see `metastable reproduce --list`."
+        raise ValueError(f"NAME must be an entry, its file, a source or all; got {asked!r}: {near}")
+    return [Contributed(file) for file in found]
