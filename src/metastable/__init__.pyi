@@ -21,7 +21,9 @@ from metastable.fields import Field as Field
 from metastable.fields import Gain as Gain
 from metastable.fields import Krause as Krause
 from metastable.fields import Kuramoto as Kuramoto
+from metastable.fields import KuramotoNetwork as KuramotoNetwork
 from metastable.fields import L2Attention as L2Attention
+from metastable.fields import LinearAttention as LinearAttention
 from metastable.fields import Mix as Mix
 from metastable.fields import MultiHead as MultiHead
 from metastable.fields import Noise as Noise
@@ -36,7 +38,10 @@ from metastable.fields import Rescaled as Rescaled
 from metastable.fields import Rope as Rope
 from metastable.fields import Schedule as Schedule
 from metastable.fields import SelfAttention as SelfAttention
+from metastable.fields import SigmoidAttention as SigmoidAttention
+from metastable.fields import SinkAttention as SinkAttention
 from metastable.fields import SinkhornAttention as SinkhornAttention
+from metastable.fields import StateSpace as StateSpace
 from metastable.fields import Window as Window
 from metastable.fields.sums import CircleSum as CircleSum
 from metastable.fields.sums import Dense as Dense

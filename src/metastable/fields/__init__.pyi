@@ -11,6 +11,8 @@ from metastable.fields.block import PreNorm as PreNorm
 from metastable.fields.field import Field as Field
 from metastable.fields.field import Superposition as Superposition
 from metastable.fields.heads import MultiHead as MultiHead
+from metastable.fields.linear import LinearAttention as LinearAttention
+from metastable.fields.network import KuramotoNetwork as KuramotoNetwork
 from metastable.fields.noise import Noise as Noise
 from metastable.fields.pairwise import Krause as Krause
 from metastable.fields.pairwise import Kuramoto as Kuramoto
@@ -22,6 +24,9 @@ from metastable.fields.random import RandomHeads as RandomHeads
 from metastable.fields.random import RandomValue as RandomValue
 from metastable.fields.retrieval import PositionalAttention as PositionalAttention
 from metastable.fields.schedule import Schedule as Schedule
+from metastable.fields.sigmoid import SigmoidAttention as SigmoidAttention
+from metastable.fields.sink import SinkAttention as SinkAttention
+from metastable.fields.state_space import StateSpace as StateSpace
 from metastable.fields.variants import L2Attention as L2Attention
 from metastable.fields.variants import Rescaled as Rescaled
 from metastable.fields.variants import SinkhornAttention as SinkhornAttention

@@ -34,7 +34,7 @@ class Potential(Field):
         slope = jax.vmap(jax.vmap(jax.grad(self.potential)))
         profile = lambda x, y: slope(x @ y.T)
         y = measure.points
-        return _dense(sum).pairwise(profile, at.points, y, measure.weights, y)[1]
+        return dense(sum).pairwise(profile, at.points, y, measure.weights, y)[1]
 
 
 class Kuramoto(Field):
@@ -60,16 +60,7 @@ class Kuramoto(Field):
 
     def drift(self, measure: Points, at: Places, t: Any, sum: Sum) -> Float[Array, "m d"]:
         mean = self.coupling * (measure.weights @ measure.points)
-        pull = jnp.broadcast_to(mean, at.points.shape)
-        if self.frequencies is None:
-            return pull
-        if measure.dim != 2 or self.frequencies.shape != (at.points.shape[0],):
-            raise ValueError(
-                "frequencies need the circle (dim 2) and one entry per token; got dim "
-                f"{measure.dim}, {self.frequencies.shape[0]} entries, {at.points.shape[0]} places."
-            )
-        quarter = jnp.stack([-at.points[:, 1], at.points[:, 0]], axis=1)
-        return pull + self.frequencies[:, None] * quarter
+        return jnp.broadcast_to(mean, at.points.shape) + turning(self.frequencies, measure, at)
 
 
 class Krause(Field):
@@ -95,15 +86,29 @@ class Krause(Field):
             return self.profile(jnp.maximum(squared, 0.0))
 
         y = measure.points
-        mass, total = _dense(sum).pairwise(weight, at.points, y, measure.weights, y)
+        mass, total = dense(sum).pairwise(weight, at.points, y, measure.weights, y)
         # A token of no mass with no neighbour sees nothing, and stays.
         seen = jnp.where(mass > 0, mass, 1.0)[:, None]
         return jnp.where(mass[:, None] > 0, total / seen - at.points, 0.0)
 
 
-def _dense(sum: Sum) -> Dense:
+def dense(sum: Sum) -> Dense:
+    """The direct sum, which alone serves fields given pair by pair."""
     if not isinstance(sum, Dense):
         raise ValueError(
             f"a field given pair by pair needs the dense sum; got {sum.name}: leave sum unset."
         )
     return sum
+
+
+def turning(frequencies: Array | None, measure: Points, at: Places) -> Array | float:
+    """ω_i J x_i: what frequencies of their own add to oscillators on the circle."""
+    if frequencies is None:
+        return 0.0
+    if measure.dim != 2 or frequencies.shape != (at.points.shape[0],):
+        raise ValueError(
+            "frequencies need the circle (dim 2) and one entry per token; got dim "
+            f"{measure.dim}, {frequencies.shape[0]} entries, {at.points.shape[0]} places."
+        )
+    quarter = jnp.stack([-at.points[:, 1], at.points[:, 0]], axis=1)
+    return frequencies[:, None] * quarter

@@ -159,6 +159,11 @@ FIELDS = Registry(
     _Written,
     {
         "random_heads": "metastable.fields.random:RandomHeads",
+        "sigmoid_attention": "metastable.fields.sigmoid:SigmoidAttention",
+        "sink_attention": "metastable.fields.sink:SinkAttention",
+        "linear_attention": "metastable.fields.linear:LinearAttention",
+        "state_space": "metastable.fields.state_space:StateSpace",
+        "kuramoto_network": "metastable.fields.network:KuramotoNetwork",
     },
 )
 FieldSpec = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), FIELDS.validator]]

@@ -34,7 +34,7 @@ _HOMES = {
     "discretization": "euler_error_bound velocity_bound velocity_lipschitz",
     "equiangular": (
         "ConcentrationBound concentration_bound equiangular_cosine equiangular_rate "
-        "log_phase_curve log_time_integral phase_curve"
+        "log_phase_curve log_time_integral phase_curve sink_cosine"
     ),
     "fits": "MatrixFit fit_matrix fit_scale kolmogorov_distance outliers",
     "gaussian": (
@@ -56,6 +56,10 @@ _HOMES = {
         "MetastabilityBounds cross_alignment merger_jump metastability_bounds plateau_level "
         "separation_margin smooth_density_rate"
     ),
+    "moments": "axial_order follower_angle image_flow image_moments projective_ratios",
+    "networks": (
+        "graph_laplacian is_connected locked_order locking_coupling spectral_gap tree_coupling"
+    ),
     "noise": (
         "critical_kappa fastest_mode_with_noise log_critical_kappa transition_order "
         "tricritical_beta"
@@ -74,7 +78,7 @@ _HOMES = {
         "CosineGenerator PairDiffusion antipodal_beta cosine_generator energy_drift "
         "group_exponent moment_exponent"
     ),
-    "regimes": "ClusterTheorem single_cluster_theorem",
+    "regimes": "ClusterTheorem single_cluster_theorem convex_cluster_theorem",
     "retrieval": "critical_retrieval_time least_retrieved retrieval_law retrieval_row",
     "ring": "internal_contraction log_plateau_lifetime plateau_lifetime ring_rates",
     "smoothness": "ChaosRate mean_field_lipschitz propagation_of_chaos token_lipschitz",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
 
 Array = NDArray[np.float64]
 
@@ -97,6 +98,36 @@ def equiangular_cosine(
     # 1 − n/(e^y+n−1) would lose the digits of a small γ.
     gamma = np.expm1(y) / (np.exp(y) + tokens - 1)
     return np.where(finished, 1.0, gamma).reshape(t.shape)
+
+
+def sink_cosine(time: ArrayLike, beta: float, tokens: int, sink: float) -> Array:
+    """Common cosine of n tokens that start orthogonal, under softmax with a sink of logit s.
+
+    γ̇ = 2e^{βγ}(1−γ)((n−1)γ+1)/(e^β + (n−1)e^{βγ} + n e^s), so that the time to any γ is that of SA
+    plus e^s times that of USA: t(γ) = t_SA(γ) + e^s t_USA(γ). Derived.
+
+    >>> sink_cosine([1.0, 5.0], beta=1.0, tokens=32, sink=0.0).round(4).tolist()
+    [0.0498, 0.9089]
+    """
+    _check(beta, tokens)
+    t = np.asarray(time, dtype=float)
+    if not np.all(t >= 0):
+        raise ValueError(f"time must be ≥ 0, got {t.min()}; the flow starts at time 0.")
+    log_n = math.log(tokens)
+
+    def speed(_: float, y: Array) -> Array:
+        # y = log((1+(n−1)γ)/(1−γ)) has ẏ = nγ̇/((1−γ)(1+(n−1)γ)), which stays smooth to the end.
+        gamma = np.expm1(y) / (np.exp(y) + tokens - 1)
+        own, others = beta * (1 - gamma), math.log(tokens - 1) if tokens > 1 else -np.inf
+        total = np.logaddexp(np.logaddexp(own, others), log_n + sink - beta * gamma)
+        return 2 * np.exp(log_n - total)
+
+    ends = np.unique(np.concatenate([[0.0], t.ravel()]))
+    way = solve_ivp(
+        speed, (0.0, max(ends[-1], 1e-300)), [0.0], "DOP853", ends, rtol=1e-12, atol=1e-14
+    )
+    y = np.minimum(np.interp(t, ends, way.y[0]), 700.0)
+    return np.expm1(y) / (np.exp(y) + tokens - 1)
 
 
 def log_phase_curve(

@@ -116,6 +116,38 @@ def single_cluster_theorem(
     return None
 
 
+def convex_cluster_theorem(
+    dim: int, *, connected: bool = True, complete: bool = True, hemisphere: bool | None = None
+) -> ClusterTheorem | None:
+    """The same for pulls W′(⟨x_i,x_j⟩) > 0 with W convex, along the edges of a graph, or None.
+
+    On S^{d−1} with d ≥ 3 and a connected graph almost every start ends in one point; tokens in one
+    open hemisphere do so on any sphere; on the circle a graph may hold twisted states, and a sharp
+    W several clusters.
+
+    Source: [markdahl2018almost], [criscitiello2024synchronization] (d ≥ 3, W increasing and
+    convex); cone collapse for the hemisphere. `complete` graphs of a linear W also on the circle.
+
+    >>> convex_cluster_theorem(3).name, convex_cluster_theorem(2, complete=False)
+    ('convex pull', None)
+    """
+    if not connected:
+        return None
+    if hemisphere:
+        source = "geshkovski2023mathematical, §6.1"
+        statement = "Tokens in one open hemisphere converge to one point."
+        return ClusterTheorem("hemisphere", source, statement, None)
+    if dim >= 3:
+        return ClusterTheorem(
+            "convex pull",
+            "markdahl2018almost; criscitiello2024synchronization",
+            "For d ≥ 3, a connected graph and an increasing convex potential almost every start "
+            "converges to one point.",
+            None,
+        )
+    return None
+
+
 def _exp(x: float) -> float:
     return math.exp(x) if x < 709 else math.inf
 
