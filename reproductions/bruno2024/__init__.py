@@ -6,4 +6,3 @@ paper by Bruno, Pasqualotto and Agazzi on the same subject is arXiv:2410.23228.
 
 TITLE = "G. Bruno, Clustering behavior in a mean-field transformer model, 2024"
 KEY = "bruno2024thesis"
-ALSO = ("bruno2024emergence",)  # the paper on the same subject

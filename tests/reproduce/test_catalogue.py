@@ -54,7 +54,7 @@ def test_one_name_stands_for_one_entry(tmp_path, monkeypatch):
         (tmp_path / source / "__init__.py").write_text('TITLE = "A source"')
         (tmp_path / source / "wendel.py").write_text(f"ENTRY = Entry({arguments})")
         (tmp_path / source / "_starts.py").write_text("")  # shared code is no entry
-    monkeypatch.setattr(module, "_home", lambda: tmp_path)
+    monkeypatch.setattr(module, "home", lambda: tmp_path)
     with pytest.raises(ValueError, match="wendel in valente2024 and in valente2025"):
         catalogue()
     (tmp_path / "valente2025" / "wendel.py").unlink()
@@ -69,7 +69,7 @@ def test_the_folder_is_one_package_however_it_is_imported():
 
 def test_another_package_of_the_name_is_refused(tmp_path, monkeypatch):
     load_module("valente2024")
-    monkeypatch.setattr(module, "_home", lambda: tmp_path)
+    monkeypatch.setattr(module, "home", lambda: tmp_path)
     with pytest.raises(ValueError, match="reproductions must be the package at"):
         load_module("valente2024")
 

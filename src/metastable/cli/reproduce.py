@@ -18,6 +18,13 @@ def reproduce(
         typer.Argument(metavar="[NAME]...", help="Entries, a source such as ponti2025, or all."),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say which entries there are.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Check entries, or files of entries: NAME may be FILE.py."),
+    ] = False,
+    map_: Annotated[bool, typer.Option("--map", help="Write map.html: all claims, searchable.")] = (
+        False
+    ),
     fast: Annotated[
         bool, typer.Option("--fast", help="Smaller sizes: minutes, not hours.")
     ] = False,
@@ -33,12 +40,20 @@ def reproduce(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make figures, tables and theorems of five sources again, each with a verdict.
+    """Make published figures, tables and theorems again, each with a verdict.
 
     Stopped at any moment, the same command finishes what is missing. Exit code 1 when an entry
     fails, or comes out other than we know it does (some sources are known to be wrong). An entry
     changed by --set is kept in a folder of its own.
+
+    With --check an entry is run at its smaller sizes, then with the error it names planted, which
+    must change its verdict; exit code 1 when it does not, or when the entry is incomplete. Where no
+    error is named, one that changes the verdict is looked for.
     """
+    if check and names:
+        return _check(names, out, as_json)
+    if map_:
+        return _map(out, as_json)
     if list_ or not names:
         return _list(as_json)
     from metastable.reproduce.run import reproduce as run
@@ -51,6 +66,28 @@ def reproduce(
     else:
         _print_summary(summary)
     leave(interrupted=summary["interrupted"], failed=summary["surprises"])
+
+
+def _check(names: list[str], out: Path, as_json: bool) -> None:
+    from metastable.reproduce.check import check
+
+    say = lambda line: print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
+    summary = check(names, out, say)
+    if as_json:
+        print(json.dumps(summary, ensure_ascii=False))
+    elif summary["left"]:
+        print(f"{summary['left']} are left: run the same command again")
+    leave(interrupted=summary["interrupted"], failed=bool(summary["failed"]))
+
+
+def _map(out: Path, as_json: bool) -> None:
+    from metastable.reproduce.atlas import write_map
+
+    place, facts = write_map(out)
+    if as_json:
+        print(json.dumps({"page": str(place), **facts}, ensure_ascii=False))
+    else:
+        print(f"{facts['claims']} claims of {facts['sources']} sources; page {place}")
 
 
 def _list(as_json: bool) -> None:

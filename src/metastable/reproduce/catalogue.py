@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from metastable.core.errors import one_line
+from metastable.core.reproductions import PACKAGE, home
 from metastable.reproduce.entry import Entry
 
 if TYPE_CHECKING:
     from metastable.reproduce.finding import Finding
 
-PACKAGE = "reproductions"
-
 
 def sources() -> dict[str, str]:
     """Title of every source by the name of its folder, in the order of the names."""
-    files = sorted(_home().glob("*/__init__.py"))
+    files = sorted(home().glob("*/__init__.py"))
     return {file.parent.name: ast.literal_eval(_assigned(file, "TITLE")) for file in files}
 
 
@@ -33,7 +32,7 @@ def catalogue() -> dict[str, Entry]:
     """All entries by name, source by source."""
     entries: dict[str, Entry] = {}
     for source in sources():
-        for file in sorted((_home() / source).glob("[!_]*.py")):
+        for file in sorted((home() / source).glob("[!_]*.py")):
             entry = read_entry(file)
             if entry.name in entries:
                 both = f"{entries[entry.name].source} and in {source}"
@@ -61,17 +60,17 @@ def read_entry(file: Path) -> Entry:
 
 def load_module(name: str) -> ModuleType:
     """A module of the reproductions, wherever they lie, as "ponti2025._sigmoid_network"."""
-    home = _home()
+    place = home()
     if PACKAGE not in sys.modules:
-        file, inside = home / "__init__.py", [str(home)]
+        file, inside = place / "__init__.py", [str(place)]
         spec = spec_from_file_location(PACKAGE, file, submodule_search_locations=inside)
         assert spec is not None and spec.loader is not None
         sys.modules[PACKAGE] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[PACKAGE])
-    places = [Path(place).resolve() for place in sys.modules[PACKAGE].__path__]
-    if home not in places:
+    places = [Path(each).resolve() for each in sys.modules[PACKAGE].__path__]
+    if place not in places:
         raise ValueError(
-            f"{PACKAGE} must be the package at {home}; got the one at {places[0]}: import "
+            f"{PACKAGE} must be the package at {place}; got the one at {places[0]}: import "
             "metastable.reproduce in a process of its own."
         )
     return import_module(f"{PACKAGE}.{name}")
@@ -79,17 +78,17 @@ def load_module(name: str) -> ModuleType:
 
 def files() -> dict[str, Path]:
     """Where each entry stands, by its name; no file is read."""
-    return {file.stem: file for file in sorted(_home().glob("[!_]*/[!_]*.py"))}
+    return {file.stem: file for file in sorted(home().glob("[!_]*/[!_]*.py"))}
 
 
 def key_of(source: str) -> str:
     """The key of a source in the bibliography; empty where its `__init__.py` has none."""
-    return read_text(_home() / source / "__init__.py", "KEY")
+    return read_text(home() / source / "__init__.py", "KEY")
 
 
 def page_of(source: str) -> str:
     """What the docstring of a source says of it."""
-    text = (_home() / source / "__init__.py").read_text(encoding="utf-8")
+    text = (home() / source / "__init__.py").read_text(encoding="utf-8")
     return ast.get_docstring(ast.parse(text)) or ""
 
 
@@ -125,15 +124,3 @@ def _assigned(file: Path, name: str) -> ast.expr:
         if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [name]:
             return node.value
     raise ValueError(f"{file.parent.name}/{file.name} must assign {name}; it does not.")
-
-
-def _home() -> Path:
-    """`reproductions/`: inside an installed package, or beside the sources."""
-    package = Path(__file__).resolve().parents[1]
-    for place in (package / PACKAGE, package.parents[1] / PACKAGE):
-        if (place / "__init__.py").is_file():
-            return place
-    raise ValueError(
-        f"{PACKAGE}/ must lie beside src/ or inside the installed package; it does neither: "
-        "install metastable again."
-    )

@@ -14,6 +14,7 @@ from metastable import __version__
 from metastable.comparison.citations import bibliography
 from metastable.core.progress import Bar
 from metastable.core.spec import fingerprint
+from metastable.core.verdict import NOT_APPLICABLE
 from metastable.reproduce.catalogue import files, function_in, read_text
 from metastable.reproduce.contributed import Contributed, find_contributed
 from metastable.reproduce.finding import Finding
@@ -104,7 +105,9 @@ def check_one(contributed: Contributed) -> Record:
         if wrong is not None and not wrong.as_known(entry.known):
             record |= {"planted": str(plant), "flipped": flipped(found, wrong)}
             break
-    if not record["flipped"]:
+    if not record["flipped"] and found.rows[0].verdict == NOT_APPLICABLE:
+        record["warnings"].append(f"cannot be told here: {found.rows[0].reason}")
+    elif not record["flipped"]:
         tried = record["tried"]
         nothing = f"none of {len(tried)} errors that were tried flips a row"
         record["problems"].append(f"planted {tried[0]}" if entry.planted else nothing)
