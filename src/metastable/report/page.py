@@ -24,6 +24,7 @@ from metastable.comparison.citations import readable
 from metastable.core.figure import Figure
 from metastable.core.progress import Bar
 from metastable.core.verdict import Verdict
+from metastable.report.sources import Papers, address_of, cited_papers
 from metastable.report.svg import inline_svg, save_figure, save_vector, stored_svg
 
 LONGEST_LISTING = 50_000  # characters
@@ -33,11 +34,12 @@ Rows = Sequence[Verdict | Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Noted:
-    """A cell with a smaller line under it, and perhaps a `link` to a place like `#section-1`."""
+    """A cell with a smaller line under it; each may link to a place like `#section-1`."""
 
     value: Any
     note: str
     link: str = ""
+    note_link: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Listing:
     open: bool = False
 
 
-Block = Table | Facts | Picture | Stored | Listing | Cards | str
+Block = Table | Facts | Picture | Stored | Listing | Cards | Papers | str
 Blocks = Sequence[Block]
 
 
@@ -168,12 +170,17 @@ def rows_table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> Table:
 
 
 def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
-    """Verdicts first, reason and source as notes; the caption counts them and says the clock."""
+    """Verdicts first, reason and source as notes; the caption counts them and says the clock.
+
+    Sources lead to the section `sources_of` the same rows, which the page must have too.
+    """
     table = []
     for given in rows:
         row = dataclasses.asdict(given) if isinstance(given, Verdict) else dict(given)
-        notes = row.pop("reason", None), readable(row.pop("source", None) or "")
-        claim = Noted(row.pop("claim", None), " · ".join(note for note in notes if note))
+        source = row.pop("source", None) or ""
+        notes = row.pop("reason", None), readable(source)
+        told = " · ".join(note for note in notes if note)
+        claim = Noted(row.pop("claim", None), told, note_link=address_of(source))
         row["tolerance"] = row.get("tolerance") or None  # error and p are part of its words
         for left_out in ("error", "p"):
             row.pop(left_out, None)
@@ -182,6 +189,12 @@ def verdict_table(rows: Rows, about: str = "", clock: str = "") -> Table:
     counted = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     caption = f"Verdicts{f' on {about}' if about else ''}: {counted}"
     return rows_table(table, caption + (f"; times and rates in the {clock} clock" if clock else ""))
+
+
+def sources_of(rows: Rows) -> list[Section]:
+    """The section about the papers that verdict rows cite; none where they cite none."""
+    about = cited_papers(rows)
+    return [Section("Sources", about)] if about else []
 
 
 _png = ContextVar("png", default=False)
@@ -244,7 +257,8 @@ def page(
     if opening in figures:
         lead.append(drawn[id(figures[opening])])
         rest.pop(id(figures[opening]), None)
-    every = [Section("Figures", list(rest.values())), *own, Section("Provenance", texts)]
+    every = [Section("Figures", list(rest.values())), *own, *sources_of(verdicts)]
+    every.append(Section("Provenance", texts))
     lead += [verdict_table(verdicts)] if verdicts else []
     lead += [Facts(facts, "Settings and facts")] if facts else []
     return write_page(path, title, *[each for each in every if each.blocks], lead=lead)

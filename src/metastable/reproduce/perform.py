@@ -18,7 +18,7 @@ from metastable.core.folder import MANIFEST, SPEC, claimed, open_folder
 from metastable.core.outcome import Outcome
 from metastable.core.result import VERDICTS, Result, plain, write_result
 from metastable.core.verdict import DISAGREE, Comparison
-from metastable.reproduce.catalogue import function_of, sources
+from metastable.reproduce.catalogue import function_of, key_of, sources
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.spec import Reproduction
 
@@ -90,6 +90,7 @@ def describe_entry(entry: Entry, fast: bool) -> dict[str, Any]:
     return {
         **entry.model_dump(exclude={"settings", "fast"}),
         "document": sources()[entry.source],
+        "key": key_of(entry.source),
         "settings": entry.arguments(fast),
         "folder": entry.label(fast),
         "command": shlex.join(words),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from metastable.comparison.citing import claims_citing
 from metastable.core.figure import Film
 from metastable.core.result import Result
 from metastable.report import page
@@ -40,7 +41,9 @@ def write_reproduction(result: Result) -> Path:
     rest = [block for block in section.blocks if block not in (*first, *judged)]
     lead = [result.sentence, *first, *judged]
     place, title = folder / "report.html", section.title
-    return page.write_page(place, title, page.Section("What was claimed and done", rest), lead=lead)
+    told = [page.Section("What was claimed and done", rest), *page.sources_of(rows)]
+    told += _cited_by_claims(result.facts.get("key", ""))
+    return page.write_page(place, title, *told, lead=lead)
 
 
 def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
@@ -60,10 +63,18 @@ def report_reproductions(records: Sequence[Record], folder: Path) -> Path:
     sentence += f"{others}."
     tables = [page.rows_table(each, document) for document, each in rows.items()]
     sections = [_section(record, folder / record["folder"]) for record in records]
+    sections += page.sources_of([row for record in records for row in record["rows"]])
     opened = [dataclasses.replace(table, open=True) for table in tables]
     told = page.Facts(facts, "Counts")
     lead, title = [sentence, *opened, told], "What was published, made again"
     return page.write_page(folder / "index.html", title, *sections, lead=lead)
+
+
+def _cited_by_claims(key: str) -> list[page.Section]:
+    """The claims that `compare` holds against runs and that cite the source of an entry."""
+    claims = claims_citing(key) if key else []
+    rows = page.rows_table([{"claim of compare": claim} for claim in claims])
+    return [page.Section("Claims about runs with the same source", [rows])] if claims else []
 
 
 def _row(record: Record, number: int) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def write_runs(results: Sequence[Result], path: str | Path, title: str = "") -> 
             name = result.name if many else ""
             lead.append(page.verdict_table(result.verdicts.rows, name, result.verdicts.clock))
     title = title or ", ".join(result.name for result in results)
-    return page.write_page(path, title, *sections, lead=lead)
+    cited = page.sources_of([row for result in results for row in result.verdicts.rows])
+    return page.write_page(path, title, *sections, *cited, lead=lead)
 
 
 def _describe(result: Result) -> tuple[page.Section, page.Stored | None]:
