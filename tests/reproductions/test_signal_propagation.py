@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from reproductions.signal_propagation import doubly_exponential, overlap_maps, two_collapses
+from reproductions.dong2021 import doubly_exponential
+from reproductions.giorlandino2025 import overlap_maps, two_collapses
 
 CASES = {
     "cubic": (

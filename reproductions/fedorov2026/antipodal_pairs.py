@@ -20,6 +20,10 @@ ENTRY = Entry(
         "positive probability beyond a transition in β and the dimension."
     ),
     method="Rates on both sides of β_c by simulation; shares of ends against the scale function.",
+    subject="random depth",
+    basis="abstract",
+    limits="d up to 8; β at half and one and a half times β_c, not closer.",
+    planted="RandomValue.scale = 1.4",
     settings={"dims": [3, 4, 8], "samples": 4000, "pairs": [[3, 2.0], [4, 2.0], [8, 3.0]]},
     fast={"dims": [4], "samples": 400, "pairs": [[3, 2.0]]},
 )

@@ -24,6 +24,10 @@ ENTRY = Entry(
         "synchronises them, with attention and without."
     ),
     method="Rates of log(1−ρ) of layers and of the SDE, extrapolated; runs of many tokens.",
+    subject="random depth",
+    basis="abstract",
+    limits="Two close tokens: rates near consensus, with Q = K = I.",
+    planted="RandomValue.scale = 1.4",
     settings={"dims": [3, 8, 16], "samples": 2000},
     fast={"dims": [4], "samples": 300},
 )

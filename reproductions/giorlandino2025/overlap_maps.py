@@ -27,6 +27,10 @@ ENTRY = Entry(
         "Random stacks for three placements of the norm at the residual scale of a wanted depth, "
         "against the overlap map in all layers together; gradients by automatic differentiation."
     ),
+    subject="random depth",
+    basis="abstract",
+    limits="ReLU, no mask, no bias; a few dozen blocks; constants of the paper not compared.",
+    planted="random_stack.correlation * 1.5",
     settings={"tokens": 128, "width": 256, "depth": 48, "seeds": 10, "start": 0.2},
     fast={"tokens": 48, "width": 96, "depth": 12},
 )

@@ -24,6 +24,10 @@ ENTRY = Entry(
         "One layer of random attention from tokens that nearly agree: 1 − ρ is cubed, so depth "
         "triples its logarithm. With a skip connection it is only divided."
     ),
+    subject="clusters",
+    basis="abstract",
+    limits="One layer at a time, random weights, tokens that already nearly agree.",
+    planted="attention_map.gap * 1.3",
     settings={
         "tokens": 16,
         "width": 256,

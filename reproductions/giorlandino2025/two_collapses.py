@@ -25,6 +25,10 @@ ENTRY = Entry(
         "One layer of random attention without a skip, logits of variance κ² 2 log n: E Σw² from "
         "networks, its exact mean at n tokens, and the limit of the random energy model."
     ),
+    subject="random depth",
+    basis="abstract",
+    limits="One layer without a skip; n up to 256, where the limit n = ∞ is still far.",
+    planted="RandomBlock.beta * 1.3",
     settings={"tokens": 256, "width": 512, "ratios": [0.25, 0.5, 1.0, 2.0, 3.0], "seeds": 8},
     fast={"tokens": 128, "width": 256, "seeds": 4},
 )
