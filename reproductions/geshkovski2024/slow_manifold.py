@@ -62,8 +62,9 @@ def slow_manifold(*, betas: list[float], tokens: int, seed: int) -> Finding:
         apart = np.mean((angle - end) ** 2, axis=1)
         quotient = (top - height[near]) / apart[near]
         climb = np.gradient(height, run.times, edge_order=2)
-        rows.append(judge(f"β = {beta:g}: dE/dt = |∇E|², off by", "Section 3", 0.0,
-                          float(np.max(np.abs(climb / push - 1)[near])), absolute=0.01))  # fmt: skip
+        error = float(np.max(np.abs(climb / push - 1)[near]))
+        rows.append(judge(f"β = {beta:g}: dE/dt = |∇E|², off by", "Section 3", 0.0, error,
+                          absolute=0.01))  # fmt: skip
         rows.append(judge(f"β = {beta:g}: lim (E(v) − E(u))/(c|u − v|²)", "derived", 0.5,
                           float(quotient[-1] / constant), relative=0.02))  # fmt: skip
         rows.append(holds(f"β = {beta:g}: never below c/2", "derived",

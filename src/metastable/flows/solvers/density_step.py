@@ -164,7 +164,7 @@ def solve(
             stepper.rtol,
             stepper.atol * scale,
             norm=lambda error: jnp.max(jnp.abs(error)),
-            dtmin=1e-14,
+            dtmin=1e-14 * jnp.minimum(1.0, t1),  # unnormalised clocks tick e^β times faster
             force_dtmin=False,
         )
         reach = imaginary_reach(stepper.solver)  # pyright: ignore[reportArgumentType]
@@ -188,7 +188,9 @@ def solve(
         time=solution.ts[-1],
         state=solution.ys[-1],
         stopped=solution.result == diffrax.RESULTS.event_occurred,
-        exhausted=solution.result == diffrax.RESULTS.max_steps_reached,
+        # Out of steps, or of digits for them: neither may pass for the horizon.
+        exhausted=(solution.result != diffrax.RESULTS.successful)
+        & (solution.result != diffrax.RESULTS.event_occurred),
         steps=taken,
         attempts=solution.stats["num_steps"],
         step=(solution.ts[-1] - t0) / jnp.maximum(taken, 1),
