@@ -18,20 +18,20 @@ def claims_citing(key: str) -> list[str]:
     >>> claims_citing("karagodin2024clustering")[0]
     'all tokens converge to x_1(0)'
     """
-    return list(dict.fromkeys(claim for claim, source in _claims() if key in source))
+    texts = [
+        file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("*.py"))
+    ]
+    cited = [pair for text in texts if key in text for pair in _claims(text)]
+    return list(dict.fromkeys(claim for claim, source in cited if key in source))
 
 
 @cache
-def _claims() -> tuple[tuple[str, str], ...]:
-    """Each claim of the modules beside this one, with every source its function names."""
-    found: list[tuple[str, str]] = []
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        body = ast.parse(file.read_text(encoding="utf-8")).body
-        named = {name: text for node in body for name, text in _assigned(node)}
-        for function in body:
-            if isinstance(function, ast.FunctionDef):
-                found += _of_function(function, named)
-    return tuple(found)
+def _claims(module: str) -> tuple[tuple[str, str], ...]:
+    """Each claim of a module, with every source its function names."""
+    body = ast.parse(module).body
+    named = {name: text for node in body for name, text in _assigned(node)}
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    return tuple(pair for function in functions for pair in _of_function(function, named))
 
 
 def _of_function(function: ast.FunctionDef, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from metastable.comparison.citations import readable
 from metastable.core.figure import Figure
 from metastable.core.progress import Bar
 from metastable.core.verdict import Verdict
+from metastable.report.finder import Claims, Finder, Library, script_of
 from metastable.report.sources import Papers, address_of, cited_papers
 from metastable.report.svg import inline_svg, save_figure, save_vector, stored_svg
 
@@ -146,7 +147,9 @@ class Listing:
     open: bool = False
 
 
-Block = Table | Facts | Picture | Stored | Listing | Cards | Papers | str
+Block = (
+    Table | Facts | Picture | Stored | Listing | Cards | Papers | Finder | Claims | Library | str
+)
 Blocks = Sequence[Block]
 
 
@@ -273,7 +276,9 @@ def listing(file: str, text: str) -> Listing:
 
 
 def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = ()) -> Path:
-    """Write one HTML file with everything inside: no script, and nothing is asked of a network.
+    """Write one HTML file with everything inside: nothing is asked of a network.
+
+    There is no script, but one of ours where the lead has a `Finder`.
 
     `lead` is the answer: a sentence in large letters, the picture beside it, then verdicts and
     facts, folded; above the sections and their list. All text is escaped. Colors follow
@@ -287,7 +292,9 @@ def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = 
     environment.filters |= {"shown": show, "svg": svg, "runs_of": _neighbors}
     environment.tests["text"] = lambda block: isinstance(block, str)
     page = environment.get_template("page.html")
-    rendered = page.render(title=title, lead=lead, sections=sections, version=__version__)
+    script, allowed = script_of(lead)
+    given = {"script": script, "allowed": allowed, "styles": VERDICTS, "version": __version__}
+    rendered = page.render(title=title, lead=lead, sections=sections, **given)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
