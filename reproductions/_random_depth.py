@@ -35,10 +35,10 @@ def many_runs(
     """
     x = jnp.broadcast_to(jnp.asarray(start, float), (samples, *np.shape(start)[-2:]))
     keys = jax.random.split(jax.random.key(seed), samples)
-    found, done = [], 0
+    found, done, h = [], 0, jnp.asarray(float(step))
     for time in np.asarray(times, float):
         until = round(time / step)
-        x = _moved(field, x, keys, jnp.asarray(done), jnp.asarray(until), step, layers, force)
+        x = _moved(field, x, keys, jnp.asarray(done), jnp.asarray(until), h, layers, force)
         done = until
         found.append(np.asarray(x))
     return np.stack(found)
