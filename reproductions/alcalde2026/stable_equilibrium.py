@@ -30,7 +30,7 @@ ENTRY = Entry(
         "exponentials on the way."
     ),
     subject="Gaussian",
-    basis="abstract",
+    basis="derived",
     limits=(
         "The condition tested (W antistable, A negative definite, V = I) is ours, from the theory "
         "of linear-quadratic control; the paper's conditions were not read. Dimension 2."
