@@ -59,6 +59,19 @@ from metastable.comparison.random_depth import shape_freezes as shape_freezes
 from metastable.comparison.positional import chain_leader_rests as chain_leader_rests
 from metastable.comparison.positional import second_follows_first as second_follows_first
 from metastable.comparison.positional import chain_ends_at_its_leader as chain_ends_at_its_leader
+from metastable.comparison.sinks import first_token_and_sink as first_token_and_sink
+from metastable.comparison.sinks import sink_leader as sink_leader
+from metastable.comparison.moments import projective_ratios as projective_ratios
+from metastable.comparison.moments import longest_axis_grows as longest_axis_grows
+from metastable.comparison.moments import line_contracts as line_contracts
+from metastable.comparison.state_space import leaders_move_alone as leaders_move_alone
+from metastable.comparison.state_space import first_token_rests as first_token_rests
+from metastable.comparison.state_space import ends_on_first_line as ends_on_first_line
+from metastable.comparison.state_space import line_approached as line_approached
+from metastable.comparison.networks import laplacian_decay as laplacian_decay
+from metastable.comparison.networks import locked_state as locked_state
+from metastable.comparison.networks import tree_locks as tree_locks
+from metastable.comparison.networks import pulled_together as pulled_together
 from metastable.comparison.densities import judge_density as judge_density
 from metastable.comparison.gaussians import judge_gaussian as judge_gaussian
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import simpson, solve_ivp
 from scipy.linalg import expm
+from scipy.special import expit
 
 from metastable.comparison.case import Case, applied, continuous
 from metastable.comparison.equation import MARGIN
@@ -21,11 +22,15 @@ from metastable.fields import (
     Gain,
     Krause,
     Kuramoto,
+    KuramotoNetwork,
     L2Attention,
+    LinearAttention,
     MultiHead,
     Potential,
     Schedule,
     SelfAttention,
+    SigmoidAttention,
+    SinkAttention,
     SinkhornAttention,
     Superposition,
 )
@@ -163,6 +168,9 @@ def _output(field: Field, c: np.ndarray) -> np.ndarray | None:
         pairs = zip(parts, field.outputs, strict=True)
         total: Any = sum(applied(w, part[None])[0] for part, w in pairs if part is not None)
         return total
+    if isinstance(field, SigmoidAttention | SinkAttention | LinearAttention):
+        share = _share(field, c)
+        return None if share is None else share * applied(field.value, c[None])[0]
     if not isinstance(field, AttentionHead) or getattr(field, "position", ()):
         return None
     if isinstance(field, L2Attention | SinkhornAttention):
@@ -174,6 +182,28 @@ def _output(field: Field, c: np.ndarray) -> np.ndarray | None:
         return mean
     left, right = (applied(m, c[None])[0] for m in (field.query, field.key))
     return float(np.exp(float(field.beta) * left @ right)) * mean
+
+
+def _share(field: SigmoidAttention | SinkAttention | LinearAttention, c: np.ndarray) -> Any:
+    """The weight that tokens of one cluster at c give it; None where it is not the same for all.
+
+    It is the same to first order where V is a multiple of the identity, which takes what the
+    weights differ by along c, or where Q and K are.
+    """
+    query, key, value = (np.ndim(getattr(field, n)) > 0 for n in ("query", "key", "value"))
+    if isinstance(field, LinearAttention) and field.normalized:
+        return 1.0
+    elu = isinstance(field, LinearAttention) and not field.plain
+    if value and (elu or query or key):
+        return None
+    left, right = (applied(m, c[None])[0] for m in (field.query, field.key))
+    if isinstance(field, LinearAttention):
+        lift = lambda u: np.where(u > 0, u + 1, np.exp(np.minimum(u, 0))) if elu else u
+        return float(lift(left) @ lift(right))
+    logit = float(field.beta) * float(left @ right)
+    if isinstance(field, SinkAttention):
+        return None if field.causal else float(expit(logit - float(field.sink)))
+    return float(expit(logit + float(field.bias)))
 
 
 def positional_attention(case: Case, c: np.ndarray) -> np.ndarray | None:
@@ -336,8 +366,14 @@ def _attracts(field: Field) -> bool:
         )
     if isinstance(field, Kuramoto):
         return field.frequencies is None and float(field.coupling) > 0
+    if isinstance(field, KuramotoNetwork):
+        return field.frequencies is None and float(field.coupling) > 0
     if isinstance(field, PositionalAttention):
         return True
+    if isinstance(field, LinearAttention):
+        return not field.plain and (
+            field.value is None or (field.value.ndim == 0 and float(field.value) > 0)
+        )
     if not isinstance(field, AttentionHead):
         return False
     value = field.value

@@ -10,7 +10,7 @@ import numpy as np
 from metastable.comparison.case import Case, continuous
 from metastable.comparison.forecast import matrices_of
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
-from metastable.fields import Rescaled, SelfAttention
+from metastable.fields import Rescaled, SelfAttention, SinkAttention
 from metastable.observe import clusters, hemisphere, hull, hull_contains
 from metastable.theory import (
     causal,
@@ -79,14 +79,18 @@ def plateau_energy(case: Case) -> Verdict | None:
 
 @continuous
 def equiangular_law(case: Case) -> Verdict | None:
-    if not case.attractive or case.tokens > case.dim or case.tokens < 2:
+    sink = _plain_sink(case)
+    if not (case.attractive or sink) or case.tokens > case.dim or case.tokens < 2:
         return None
     x, w = np.asarray(case.start.points), np.asarray(case.start.weights)
     if np.abs(x @ x.T - np.eye(case.tokens)).max() > 1e-9 or np.ptp(w) > 1e-12:
         return None
-    gamma = equiangular.equiangular_cosine(
-        case.times, case.beta, case.tokens, normalized=case.normalized
-    )
+    if sink is not None:
+        gamma = equiangular.sink_cosine(case.times, float(sink.beta), case.tokens, float(sink.sink))
+    else:
+        gamma = equiangular.equiangular_cosine(
+            case.times, case.beta, case.tokens, normalized=case.normalized
+        )
     upper = np.triu_indices(case.tokens, 1)
     grams = [np.asarray(f.points) @ np.asarray(f.points).T for f in case.run.frames]
     error = max(float(np.abs(g[upper] - e).max()) for g, e in zip(grams, gamma, strict=True))
@@ -94,9 +98,18 @@ def equiangular_law(case: Case) -> Verdict | None:
     return judge(claim, "geshkovski2023mathematical, §6", 0.0, error, absolute=1e-6)
 
 
+def _plain_sink(case: Case) -> SinkAttention | None:
+    """Softmax with a sink and Q = K = V = I, alone on the sphere."""
+    field = case.field
+    if not isinstance(field, SinkAttention) or not case.on_sphere or not field.isotropic:
+        return None
+    return field if field.query is field.key is field.value is None else None
+
+
 @continuous
 def pair_merges(case: Case) -> Verdict | None:
-    if not case.attractive or case.tokens != 2:
+    sink = _plain_sink(case)
+    if not (case.attractive or sink) or case.tokens != 2:
         return None
     claim, source = "time for two clusters to reach ⟨x_1,x_2⟩ = 0.999", "two-body quadrature"
     cosines = np.array(
@@ -105,9 +118,19 @@ def pair_merges(case: Case) -> Verdict | None:
     if cosines[-1] < 0.999 or cosines[0] >= 0.999 or case.run.frames[-1].count < 2:
         return not_applicable(claim, source, "they do not come that close during this run")
     first, second = (float(m) for m in np.asarray(case.start.weights))
-    expected = pairs.merge_time(
-        math.acos(cosines[0]), case.beta, masses=(first, second), normalized=case.normalized
-    )
+    if sink is not None and abs(first - second) > 1e-12:
+        return not_applicable(claim, source, "with a sink known for equal masses")
+    if sink is not None:
+        # Equal masses keep one clock for both: the waits of SA and of USA add.
+        waits = [
+            pairs.merge_time(math.acos(cosines[0]), float(sink.beta), normalized=normalized)
+            for normalized in (True, False)
+        ]
+        expected = waits[0] + math.exp(float(sink.sink)) * waits[1]
+    else:
+        expected = pairs.merge_time(
+            math.acos(cosines[0]), case.beta, masses=(first, second), normalized=case.normalized
+        )
     k = int(np.argmax(cosines >= 0.999))
     gap = -np.log1p(-np.minimum(cosines[k - 1 : k + 1], 1 - 1e-15))
     observed = np.interp(-math.log(1e-3), gap, case.times[k - 1 : k + 1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
-from scipy.special import ive, stdtr
+from scipy.special import expit, ive, stdtr
 
 from metastable.comparison.case import MANY, Case, applied, continuous
 from metastable.comparison.equation import MARGIN, WIDE
@@ -22,16 +22,22 @@ from metastable.fields import (
     Gain,
     Krause,
     Kuramoto,
+    KuramotoNetwork,
     L2Attention,
+    LinearAttention,
     MultiHead,
     Rescaled,
     SelfAttention,
+    SigmoidAttention,
+    SinkAttention,
     Superposition,
 )
 from metastable.fields.attention import act
 from metastable.fields.sums import Dense
 from metastable.measures import Points, uniform
 from metastable.observe import hull, hull_contains
+from metastable.observe.gradient import coupling_energy
+from metastable.theory import spectrum
 
 DRAWS = 40  # uniform starts behind the sampling error of the first drift
 SEED = 7_305_112  # of the first of them, which no run should share
@@ -133,8 +139,16 @@ def mean_force(field: Field, x: np.ndarray, own: np.ndarray) -> tuple[np.ndarray
         return mean_force(SelfAttention(inner.beta, normalized=inner.normalized, **seen), x, own)
     if isinstance(field, L2Attention) and not field.causal and field.key is None:
         head: Any = SelfAttention(field.beta, field.query, None, field.value)
-    elif isinstance(field, SelfAttention) and not field.position:
+    elif isinstance(field, SelfAttention | SinkAttention) and not field.position:
         head = field
+    elif isinstance(field, SigmoidAttention):
+        return _sigmoid_force(field, x, own)
+    elif isinstance(field, LinearAttention) and field.plain:
+        # Second moments of the uniform measure are 1/d.
+        left, right = applied(field.query, x), applied(field.key, np.eye(x.shape[1]))
+        seen = left @ right.T / x.shape[1] * (1 - own[:, None])
+        logit = np.sum(left * applied(field.key, x), axis=1)
+        return applied(field.value, seen + (own * logit)[:, None] * x), 0.0
     else:
         return None
     left = applied(head.query, x)
@@ -147,9 +161,29 @@ def mean_force(field: Field, x: np.ndarray, own: np.ndarray) -> tuple[np.ndarray
     mean = np.where(size[:, None] > 0, ratio[:, None] * bend / np.maximum(size, 1e-300)[:, None], 0)
     # Mass of the others and of the token itself, both over that of the uniform measure.
     others, self = 1 - own, own * np.exp(np.minimum(np.sum(bend * x, axis=1) - log_mean, 700.0))
-    total = (others + self) if head.normalized else np.exp(-log_mean)
+    total: Any = others + self
+    if isinstance(head, SinkAttention):
+        total = total + np.exp(np.minimum(float(head.sink) - log_mean, 700.0))
+    elif not head.normalized:
+        total = np.exp(-log_mean)
     mean = (others[:, None] * mean + self[:, None] * x) / total[:, None]
     return applied(head.value, mean), float(spread.max())
+
+
+def _sigmoid_force(
+    field: SigmoidAttention, x: np.ndarray, own: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """∫σ(⟨u,y⟩ + b)y dσ = u/‖u‖ ∫sσ(‖u‖s + b)dσ(s), u = βKᵀQx, by Gauss and Gegenbauer."""
+    dim = x.shape[1]
+    left, right = applied(field.query, x), applied(field.key, np.eye(dim))
+    bend = float(field.beta) * left @ right.T
+    size = np.linalg.norm(bend, axis=1, keepdims=True)
+    s, weights = spectrum.gegenbauer_quadrature(dim, 200)
+    mean = (expit(size * s + float(field.bias)) * s) @ weights
+    unit = bend / np.maximum(size, 1e-300)
+    itself = expit(np.sum(bend * x, axis=1) + float(field.bias))
+    force = (1 - own[:, None]) * mean[:, None] * unit + (own * itself)[:, None] * x
+    return applied(field.value, force), 0.0
 
 
 def _von_mises(size: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,7 +257,7 @@ def mean_phase(case: Case) -> Verdict | None:
     """Sines cancel in pairs: d/dt Σ w_iθ_i = Σ w_iω_i on the circle."""
     claim, source = "mean phase turns at the mean frequency", "action and reaction"
     field = case.field
-    if not isinstance(field, Kuramoto) or case.dim != 2 or not case.same_tokens:
+    if not isinstance(field, Kuramoto | KuramotoNetwork) or case.dim != 2 or not case.same_tokens:
         return None
     turned = np.unwrap(np.arctan2(case.points[..., 1], case.points[..., 0]), axis=0)
     steps = np.abs(np.diff(turned, axis=0)).max(initial=0.0)
@@ -239,17 +273,22 @@ def mean_phase(case: Case) -> Verdict | None:
 
 @continuous
 def tilted_energy(case: Case) -> Verdict | None:
-    """With frequencies E = (K/2)‖m‖² + Σ w_iω_iθ_i on the lifted circle, dE/dt = Σ w_iθ̇_i²."""
+    """With frequencies E = (K/2)‖m‖² + Σ w_iω_iθ_i on the lifted circle, dE/dt = Σ w_iθ̇_i².
+
+    On a graph ‖m‖² is the sum of w_iw_j⟨x_i,x_j⟩ over ordered pairs of neighbours.
+    """
     claim, source = "d/dt(K‖m‖²/2 + Σwωθ) = Σwθ̇², gained over given", "gradient flow, derived"
     field = case.field
-    if not isinstance(field, Kuramoto) or field.frequencies is None or not case.same_tokens:
+    if not isinstance(field, Kuramoto | KuramotoNetwork) or field.frequencies is None:
+        return None
+    if not case.same_tokens:
         return None
     turned = np.unwrap(np.arctan2(case.points[..., 1], case.points[..., 0]), axis=0)
     if np.abs(np.diff(turned, axis=0)).max(initial=0.0) > 1.0:
         return not_applicable(claim, source, "the frames are too far apart to follow the phases")
     weights, omega = np.asarray(case.start.weights), np.asarray(field.frequencies)
-    means = np.einsum("n,tnd->td", weights, case.points)
-    values = float(field.coupling) / 2 * np.sum(means**2, axis=1) + turned @ (weights * omega)
+    energies = [coupling_energy(field, frame) for frame in case.run.frames]
+    values = np.array(energies) + turned @ (weights * omega)
     return budget(case, claim, source, values, np.sum(case.velocities**2, axis=2) @ weights)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from metastable.comparison.linear import UNKNOWN, Growth, linear_growth, scales
 from metastable.comparison.prediction import BEYOND, LABELS, OTHERS, Prediction
+from metastable.comparison.pulls import cluster_theorem
 from metastable.core import checks
-from metastable.fields import Field, Noise, SelfAttention
+from metastable.fields import Field, LinearAttention, Noise, SelfAttention, StateSpace
 from metastable.fields.noise import diffusion
 from metastable.fields.random import CommonNoise, RandomValue
 from metastable.measures import Gaussian, Measure
@@ -301,6 +302,18 @@ def _plain(head: SelfAttention) -> bool:
 def _theorem(
     field: Field, head: SelfAttention | None, tokens: int | None, dim: int, reasons: dict[str, str]
 ) -> str | None:
+    if (proved := cluster_theorem(field, dim, tokens, None)) is not None:
+        return f"{proved.name}: {proved.statement} [{proved.source}]"
+    if isinstance(field, LinearAttention) and field.plain:
+        reasons["single_cluster_theorem"] = (
+            "x and −x act alike: tokens end at both ends of one line (see theory.image_flow)"
+        )
+        return None
+    if isinstance(field, StateSpace):
+        reasons["single_cluster_theorem"] = (
+            "tokens end at ±x_1, the first of them (C = B, V = I; see theory.follower_angle)"
+        )
+        return None
     if head is None or field is not head or len(head.position) > int(head.causal):
         reasons["single_cluster_theorem"] = (
             "theorems speak of one head alone: no noise, no other force, no positional scheme"

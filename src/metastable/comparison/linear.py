@@ -8,16 +8,20 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from metastable.fields import Field, Kuramoto, L2Attention, Potential, SelfAttention
+from metastable.fields import Field, Kuramoto, KuramotoNetwork, L2Attention, SelfAttention
 from metastable.fields.heads import MultiHead
+from metastable.fields.sink import SinkAttention
+from metastable.fields.zonal import potential_of
 from metastable.theory import spectrum
+from metastable.theory.bessel import log_reduced_bessel
 
 LARGEST_BETA = 1e300
 MOST_RATES = 4096
 UNKNOWN = (
-    "linear theory needs isotropic forces: heads with Q, K, V multiples of I, potentials, Kuramoto "
-    "without frequencies, or sums of these"
+    "linear theory needs isotropic forces: heads with Q, K, V multiples of I (softmax, sigmoid, "
+    "plain linear), potentials, Kuramoto without frequencies or graph, or sums of these"
 )
 
 
@@ -51,10 +55,10 @@ def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
     heads: list[_Head] = []
     potentials: list[Any] = []
     for mover in getattr(field, "parts", (field,)):
-        if isinstance(mover, Potential):
-            potentials.append(mover.potential)
+        if (potential := potential_of(mover)) is not None:
+            potentials.append(potential)
         elif mover.clock is not None:
-            found = _heads_of(mover)
+            found = _heads_of(mover, dim)
             if found is None:
                 return None
             heads += found
@@ -95,9 +99,20 @@ class _Head:
     normalized: bool
 
 
-def _heads_of(field: Field) -> list[_Head] | None:
+def _heads_of(field: Field, dim: int) -> list[_Head] | None:
     """The isotropic heads that a field is; Kuramoto is one with β = 0."""
     mover: Field = field
+    if isinstance(mover, SinkAttention) and mover.isotropic:
+        # Around uniform every token has Z = c_0: it moves c_0/(c_0 + e^s) times as fast as in SA.
+        plain = SelfAttention(mover.beta, mover.query, mover.key, mover.value)
+        known = scales(plain)
+        assert known is not None
+        share = float(
+            expit(float(log_reduced_bessel(dim / 2 - 1, 0, abs(known[0]))) - float(mover.sink))
+        )
+        return [_Head(known[0], share * known[1], True)]
+    if isinstance(mover, KuramotoNetwork) and mover.edges == "complete":
+        mover = Kuramoto(mover.coupling, mover.frequencies)
     if isinstance(mover, Kuramoto):
         free = mover.frequencies is None
         return [_Head(0.0, float(mover.coupling), False)] if free else None
@@ -111,7 +126,7 @@ def _heads_of(field: Field) -> list[_Head] | None:
         return None
     heads = []
     for head, output in zip(mover.heads, mover.outputs, strict=True):
-        inner = _heads_of(head)
+        inner = _heads_of(head, dim)
         if inner is None or (output is not None and output.ndim > 0):
             return None
         factor = 1.0 if output is None else float(output)

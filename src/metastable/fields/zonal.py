@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxtyping import Array
 
-from metastable.core.numerics import jax
+from metastable.core.numerics import is_traced, jax
 from metastable.fields.field import Field
 from metastable.fields.linear import LinearAttention
 from metastable.fields.pairwise import Potential
@@ -29,7 +29,7 @@ def potential_of(field: Field) -> Callable[[Array], Array] | None:
         return lambda s: 0.5 * field.strength * s**2
     if isinstance(field, SigmoidAttention) and field.isotropic:
         beta, value = field.beta * _number(field.query) * _number(field.key), _number(field.value)
-        if float(beta) == 0:
+        if not is_traced(beta) and float(beta) == 0:
             return lambda s: value * jax.nn.sigmoid(field.bias) * s
         return lambda s: value / beta * jax.nn.softplus(beta * s + field.bias)
     return None

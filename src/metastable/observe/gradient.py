@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +16,15 @@ from metastable.core.numerics import jnp
 from metastable.fields import (
     Field,
     Kuramoto,
+    KuramotoNetwork,
     L2Attention,
     MultiHead,
-    Potential,
     SelfAttention,
+    SinkAttention,
     SinkhornAttention,
     Superposition,
 )
+from metastable.fields.zonal import potential_of
 from metastable.measures import Points
 from metastable.observe.circle import STEADY, circle_potential, worth_harmonics
 from metastable.observe.energy import log_potential
@@ -49,6 +52,8 @@ def climb_of(field: Field, dim: int) -> Climb | None:
     weighted by Z (arXiv:2312.10794, §3.4), also for V = QᵀK symmetric. Attention by distance is SA
     for multiples of the identity. Doubly stochastic attention: minus the potential of its own
     scaling, −(1/β)Σ w_i f_i (arXiv:2110.11773; derivative by the envelope theorem, derived here).
+    Softmax with a sink: the energy of SA in the metric Z + e^s. Sigmoid and plain linear attention
+    with multiples of the identity: their potentials. A graph: its edges' share of Kuramoto's.
     """
     if isinstance(field, SelfAttention) and not field.position:
         return _of_attention(field, dim)
@@ -59,8 +64,13 @@ def climb_of(field: Field, dim: int) -> Climb | None:
         return _of_attention(SelfAttention(field.beta, *operators), dim)
     if isinstance(field, SinkhornAttention):
         return _of_sinkhorn(field)
-    if isinstance(field, Potential):
-        return Climb(lambda frame: _pairs(frame, field.potential), _ones)
+    if isinstance(field, SinkAttention) and field.isotropic:
+        return _of_sink(field, dim)
+    if (potential := potential_of(field)) is not None:
+        # A value −1 is in the potential already: its energy climbs all the same.
+        return Climb(lambda frame: _pairs(frame, potential), _ones)
+    if isinstance(field, KuramotoNetwork) and field.frequencies is None:
+        return Climb(functools.partial(coupling_energy, field), _ones)
     if isinstance(field, Kuramoto) and field.frequencies is None and float(field.coupling) != 0:
         coupling = float(field.coupling)
         return Climb(lambda frame: coupling * _order(frame), _ones)
@@ -80,9 +90,9 @@ def _of_sum(field: Field, dim: int) -> Climb | None:
         return None
     parts = []
     for force, factor in forces:
-        value = getattr(force, "value", None)
+        value = None if potential_of(force) else getattr(force, "value", None)
         plain = not isinstance(force, SelfAttention) or not force.normalized
-        if not plain or (value is not None and value.ndim):
+        if not plain or isinstance(force, SinkAttention) or (value is not None and value.ndim):
             return None
         found = climb_of(force, dim)
         if found is None:
@@ -131,6 +141,31 @@ def _of_attention(head: SelfAttention, dim: int) -> Climb | None:
         return np.broadcast_to(2 * abs(b) * np.exp(rows - size) / v, (frame.count,))
 
     return Climb(energy, metric, log_scale)
+
+
+def _of_sink(head: SinkAttention, dim: int) -> Climb | None:
+    """The energy of SA; ẋ = Z/(Z + e^s) times its velocity makes the metric Z + e^s."""
+    plain = _of_attention(SelfAttention(head.beta, head.query, head.key, head.value), dim)
+    if plain is None:
+        return None
+    v = 1.0 if head.value is None else float(head.value)
+    number = lambda o: 1.0 if o is None else float(o)
+    b = float(head.beta) * number(head.query) * number(head.key)
+    if b == 0:
+        factor = (1 + math.exp(min(float(head.sink), 700.0))) / v
+        return Climb(plain.energy, lambda frame: np.full(frame.count, factor))
+    # Both divided by e^{log_scale}, 2|b| in it.
+    extra = 2 * abs(b) / v * math.exp(min(float(head.sink) - abs(b), 700.0))
+    return dataclasses.replace(plain, metric=lambda frame: plain.metric(frame) + extra)
+
+
+def coupling_energy(field: Kuramoto | KuramotoNetwork, frame: Points) -> float:
+    """K‖Σwx‖²/2 of oscillators; on a graph K Σ w_i w_j ⟨x_i,x_j⟩ over its edges."""
+    x, w = np.asarray(frame.points), np.asarray(frame.weights)
+    if isinstance(field, Kuramoto) or field.edges == "complete":
+        return float(field.coupling) * _order(frame)
+    i, j = field.pairs(frame.count).T
+    return float(field.coupling) * float(np.sum(w[i] * w[j] * np.sum(x[i] * x[j], axis=1)))
 
 
 def _of_sinkhorn(head: SinkhornAttention) -> Climb | None:

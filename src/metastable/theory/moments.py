@@ -13,6 +13,7 @@ from metastable.core import checks
 
 Array = NDArray[np.float64]
 
+MOST_RATIOS = 24
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 
 
@@ -83,7 +84,7 @@ def image_flow(time: ArrayLike, axes: ArrayLike) -> Array:
     return np.array([image_moments(np.exp(row)) for row in fitting])
 
 
-def projective_ratios(points: ArrayLike, most: int = 24) -> Array:
+def projective_ratios(points: ArrayLike, most: int = MOST_RATIOS) -> Array:
     """log|cross-ratios| of d + 2 tokens at a time: what a common linear map leaves alone.
 
     |[S,a][T,b]| / |[S,b][T,a]| with brackets det(x_s, …, x_a), S and T sets of d − 1 tokens that

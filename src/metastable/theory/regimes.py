@@ -117,7 +117,12 @@ def single_cluster_theorem(
 
 
 def convex_cluster_theorem(
-    dim: int, *, connected: bool = True, complete: bool = True, hemisphere: bool | None = None
+    dim: int,
+    *,
+    connected: bool = True,
+    complete: bool = True,
+    linear: bool = False,
+    hemisphere: bool | None = None,
 ) -> ClusterTheorem | None:
     """The same for pulls W′(⟨x_i,x_j⟩) > 0 with W convex, along the edges of a graph, or None.
 
@@ -126,10 +131,13 @@ def convex_cluster_theorem(
     W several clusters.
 
     Source: [markdahl2018almost], [criscitiello2024synchronization] (d ≥ 3, W increasing and
-    convex); cone collapse for the hemisphere. `complete` graphs of a linear W also on the circle.
+    convex); cone collapse for the hemisphere. The complete graph of a `linear` W (Kuramoto without
+    frequencies) also on the circle: its energy ‖m‖²/2 has no other maxima.
 
-    >>> convex_cluster_theorem(3).name, convex_cluster_theorem(2, complete=False)
-    ('convex pull', None)
+    >>> convex_cluster_theorem(3).name
+    'convex pull'
+    >>> convex_cluster_theorem(2) is None
+    True
     """
     if not connected:
         return None
@@ -145,6 +153,9 @@ def convex_cluster_theorem(
             "converges to one point.",
             None,
         )
+    if complete and linear:
+        statement = "On the circle almost every start of equal oscillators converges to one point."
+        return ClusterTheorem("Kuramoto", "dorfler2014synchronization", statement, None)
     return None
 
 

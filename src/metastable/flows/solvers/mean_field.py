@@ -23,11 +23,11 @@ from metastable.fields import (
     Kuramoto,
     MultiHead,
     Noise,
-    Potential,
     SelfAttention,
     Superposition,
 )
 from metastable.fields.noise import diffusion
+from metastable.fields.zonal import potential_of
 from metastable.measures.spectral import Basis
 from metastable.measures.spectral.kernels import (
     attention_kernel,
@@ -125,8 +125,8 @@ def mean_field(field: Field, basis: Basis) -> MeanField:
                     f"got {beta:g}: use Potential(lambda s: exp(beta*(s - 1))/beta)."
                 )
             kernel = np.exp(log_mean) * kernel
-        elif isinstance(part, Potential):
-            kernel = potential_kernel(part.potential, dim, degree)
+        elif (potential := potential_of(part)) is not None:
+            kernel = potential_kernel(potential, dim, degree)
         else:
             kernel = np.eye(1, degree + 1, 1)[0] * float(part.coupling) / dim
         linear = linear + scale * kernel
@@ -144,15 +144,15 @@ def _forces(field: Field, scale: Any = 1.0) -> list[tuple[Any, Any]]:
     if isinstance(field, Noise):
         return []
     simple = (
-        isinstance(field, Potential)
+        potential_of(field) is not None
         or (isinstance(field, SelfAttention) and field.isotropic)
         or (isinstance(field, Kuramoto) and field.frequencies is None)
     )
     if not simple:
         raise ValueError(
             "a density moves under SelfAttention with multiples of the identity and no mask, "
-            f"Potential, Kuramoto, MultiHead of these, and Noise; got {field!r}: move tokens "
-            "instead, density.to_points(n)."
+            "such SigmoidAttention or plain LinearAttention, Potential, Kuramoto, MultiHead of "
+            f"these, and Noise; got {field!r}: move tokens instead, density.to_points(n)."
         )
     return [(scale, field)]
 
