@@ -24,6 +24,7 @@ from gallery import write_changed, write_examples  # noqa: E402
 from messages import page as page_of_messages  # noqa: E402
 
 import metastable as ms  # noqa: E402
+from metastable.reproduce.atlas import write_map  # noqa: E402
 
 project = "Metastable"
 author = "The Metastable authors"
@@ -57,6 +58,8 @@ def write_pages(app):
     newest = max(file.stat().st_mtime for file in sources if file.suffix != ".pyc")
     if not LIVE.is_file() or LIVE.stat().st_mtime < newest:
         _export_live()
+    # The map of claims, with links to the pages of their sources.
+    write_map(DOCS / "_static", pages="../reproductions/{source}.html")
 
 
 def _export_live():

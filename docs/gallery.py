@@ -1,6 +1,8 @@
 """Pages of pictures: what was published made again, and the examples.
 
 python docs/gallery.py reproductions DIR   # docs/reproductions/ from a finished `reproduce all`
+python docs/gallery.py map DIR             # map.md alone, from as much as is finished there
+python docs/gallery.py planted DIR         # planted.md, from a finished `reproduce --check all`
 python docs/gallery.py examples DIR        # pictures in docs/examples/ from what the scripts left
 
 The scripts write to DIR/NAME when run as `python examples/NAME.py DIR/NAME`. The pages of the
@@ -16,11 +18,11 @@ import shutil
 import sys
 from pathlib import Path
 
+from atlas_pages import PLANTED, cell, write_map_page, write_planted
 from PIL import Image
 
 from metastable import kinds
-from metastable.report.page import show
-from metastable.reproduce.catalogue import catalogue, sources
+from metastable.reproduce.catalogue import catalogue, page_of, sources
 from metastable.reproduce.perform import record_of
 
 DOCS = Path(__file__).parent
@@ -30,14 +32,20 @@ WIDTH = 760  # pixels of a picture: twice the size at which it is shown
 
 
 def write_reproductions(folder: Path) -> None:
+    checked = PLANTED.read_text("utf-8") if PLANTED.is_file() else ""
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir()
+    PLANTED.write_text(checked or "# Planted errors\n", encoding="utf-8")
+    write_map_page(folder)
+    if list(folder.glob("checks/*.json")):
+        write_planted(folder)
     entries, listed = catalogue(), []
     for source, title in sources().items():
         names = [name for name, entry in entries.items() if entry.source == source]
         records = [_record(folder, name) for name in names]
         listed.append((source, title, records))
-        parts = [f"# {title}", *(_section(folder, one) for one in records)]
+        text = page_of(source).replace("*", "\\*")
+        parts = [f"# {title}", text, *(_section(folder, one) for one in records)]
         (PAGES / f"{source}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     (PAGES / "index.md").write_text(_index(listed), encoding="utf-8")
 
@@ -107,22 +115,25 @@ def _index(listed: list) -> str:
     lines = [
         "# What was published, made again",
         "",
-        f"{len(every)} figures, tables, theorems and questions of five sources, each run here "
-        f"and judged: {count('agree')} agree, {count('disagree')} disagree, "
+        f"{len(every)} figures, tables, theorems and questions of {len(listed)} sources, each run "
+        f"here and judged: {count('agree')} agree, {count('disagree')} disagree, "
         f"{count('not applicable')} cannot be told. Where a source is known to be wrong the "
         "entry shows what it says and what is true. Made with `metastable reproduce all --fast`; "
-        "without `--fast` the sizes are those of the sources.",
+        "without `--fast` the sizes are those of the sources. [By subject, with what contradicts "
+        "what](map.md); [which planted error each entry notices](planted.md).",
         "",
         "```{toctree}",
         ":hidden:",
         "",
+        "map",
+        "planted",
         *(source for source, _, _ in listed),
         "```",
     ]
     for source, title, records in listed:
         lines += ["", f"## [{title}]({source}.md)", "", "| entry | verdict |", "|---|---|"]
         lines += [
-            f"| {_cell(one['title'])} ({', '.join(one['places'])}) | {one['verdict']} |"
+            f"| {cell(one['title'])} ({', '.join(one['places'])}) | {one['verdict']} |"
             for one in records
         ]
     return "\n".join(lines) + "\n"
@@ -136,9 +147,11 @@ def _section(folder: Path, one: dict) -> str:
     ]
     if one["correction"]:
         parts.append(f"*Corrected:* {one['correction']}")
+    if one["limits"]:
+        parts.append(f"*Not tested:* {one['limits']}")
     rows = ["| claim | expected | observed | verdict |", "|---|---|---|---|"]
     rows += [
-        f"| {_cell(row['claim'])} | {_cell(row['expected'])} | {_cell(row['observed'])} "
+        f"| {cell(row['claim'])} | {cell(row['expected'])} | {cell(row['observed'])} "
         f"| {row['verdict']} |"
         for row in one["rows"]
     ]
@@ -148,7 +161,7 @@ def _section(folder: Path, one: dict) -> str:
     for name, caption in captions.items():
         if name.endswith(".svg"):
             picture = _picture((drawn / name).with_suffix(".png"), PAGES)
-            parts.append(f"![{_cell(caption)}]({picture}){{width=420px}}")
+            parts.append(f"![{cell(caption)}]({picture}){{width=420px}}")
     parts += one["notes"]
     parts.append(f"`metastable reproduce {one['name']}`")
     return "\n\n".join(parts)
@@ -162,13 +175,10 @@ def _picture(file: Path, folder: Path) -> str:
     return file.name
 
 
-def _cell(value: object) -> str:
-    return (
-        show(value).replace("|", "\\|").replace("\n", " ").replace("*", "\\*").replace("_", "\\_")
-    )
-
-
 if __name__ == "__main__":
-    {"reproductions": write_reproductions, "examples": keep_pictures}[sys.argv[1]](
-        Path(sys.argv[2])
-    )
+    {
+        "reproductions": write_reproductions,
+        "map": write_map_page,
+        "planted": write_planted,
+        "examples": keep_pictures,
+    }[sys.argv[1]](Path(sys.argv[2]))
