@@ -87,32 +87,33 @@ def expected_later(
     start: float,
     times: Any,
     *,
-    reach: float = 16.0,
+    low: float = -16.0,
+    high: float = 16.0,
     cells: int = 1600,
     steps: int = 400,
 ) -> np.ndarray:
     """E f(y_t) for dy = drift dt + √variance dB from y_0, at increasing times.
 
     Kolmogorov's backward equation by central differences and Crank and Nicolson's rule on
-    (−reach, reach), with no curvature at the ends.
+    (low, high), with no curvature at the ends.
     """
-    y = np.linspace(-reach, reach, cells + 1)
+    y = np.linspace(low, high, cells + 1)
     h = y[1] - y[0]
     a = np.array([variance(v) for v in y]) / 2 / h**2
     b = np.array([drift(v) for v in y]) / 2 / h
-    low, mid, high = a - b, -2 * a, a + b
+    under, mid, over = a - b, -2 * a, a + b
     # At the ends the outer neighbour is extrapolated linearly.
-    high[0], mid[0] = 2 * b[0], -2 * b[0]
-    low[-1], mid[-1] = -2 * b[-1], 2 * b[-1]
+    over[0], mid[0] = 2 * b[0], -2 * b[0]
+    under[-1], mid[-1] = -2 * b[-1], 2 * b[-1]
     u, now, found = np.asarray(function(y), float), 0.0, []
     for time in np.atleast_1d(times):
         dt = (time - now) / steps
         bands = np.zeros((3, cells + 1))
-        bands[0, 1:], bands[1], bands[2, :-1] = -high[:-1], 2 / dt - mid, -low[1:]
+        bands[0, 1:], bands[1], bands[2, :-1] = -over[:-1], 2 / dt - mid, -under[1:]
         for _ in range(steps if dt else 0):
             right = (2 / dt + mid) * u
-            right[:-1] += high[:-1] * u[1:]
-            right[1:] += low[1:] * u[:-1]
+            right[:-1] += over[:-1] * u[1:]
+            right[1:] += under[1:] * u[:-1]
             u = solve_banded((1, 1), bands, right)
         now = time
         found.append(float(np.interp(start, y, u)))
