@@ -120,8 +120,10 @@ def _wrong(right: Callable[..., Any], plant: Plant) -> Callable[..., Any]:
 
 
 def _altered(result: Any, plant: Plant) -> Any:
-    """The same result with one of its attributes changed."""
+    """The same result with one of its attributes changed, or that of each result in a list."""
     assert plant.argument is not None
+    if isinstance(result, list) or type(result) is tuple:
+        return type(result)(_altered(each, plant) for each in result)
     value = _changed(getattr(result, plant.argument), plant)
     if hasattr(result, "_replace"):
         return result._replace(**{plant.argument: value})
