@@ -188,9 +188,11 @@ def solve(
         time=solution.ts[-1],
         state=solution.ys[-1],
         stopped=solution.result == diffrax.RESULTS.event_occurred,
-        # Out of steps, or of digits for them: neither may pass for the horizon.
+        # Out of steps, or of digits for them: neither may pass for the horizon. There the next step
+        # has no length, which the controller reports too.
         exhausted=(solution.result != diffrax.RESULTS.successful)
-        & (solution.result != diffrax.RESULTS.event_occurred),
+        & (solution.result != diffrax.RESULTS.event_occurred)
+        & (solution.ts[-1] < t1),
         steps=taken,
         attempts=solution.stats["num_steps"],
         step=(solution.ts[-1] - t0) / jnp.maximum(taken, 1),
