@@ -98,10 +98,14 @@ def test_two_heads_lose_recency_when_the_last_source_is_flat(slopes):
 
 def test_the_bottom_of_the_u():
     grid = np.linspace(0.01, 0.999, 20_001)
-    for slope, strength in ((1.0, 1.0), (2.0, 1.2), (1.0, 0.3)):
+    # The last two are past the critical time, where a steep profile still has its bottom inside.
+    for slope, strength in ((1.0, 1.0), (2.0, 1.2), (1.0, 0.3), (5.0, 2.1), (10.0, 3.0)):
         lowest = grid[np.argmin(retrieval_law(grid, slope, strength))]
         assert least_retrieved(slope, strength) == pytest.approx(lowest, abs=1e-4)
     assert least_retrieved(1.0, 1.27) == 1.0 > least_retrieved(1.0, 1.26)
+    assert least_retrieved(0.0) == least_retrieved(5.0, 12.0) == 1.0
+    assert least_retrieved(1.0, 1e-7) == 0.0
+    assert least_retrieved(1.0, 1e-3) == pytest.approx(5e-4, rel=0.02)  # c/2 as c → 0
 
 
 def test_bad_arguments_are_named():

@@ -89,21 +89,29 @@ def critical_retrieval_time(slope: Any, rates: Any, weights: Any = 1.0) -> float
 def least_retrieved(slope: float, strengths: Any = 1.0, weights: Any = 1.0) -> float:
     """Position s of the source that is retrieved worst: the bottom of the U.
 
-    The zero of g'; 1.0 where g falls all the way, i.e. from the critical time on. Derived here.
+    The lowest zero of g'; 1.0 where the last token is worst off. Past the critical time that is so
+    at once for λ ≤ −log((√3−1)/2) ≈ 1.005; steeper profiles keep their bottom for a while, and
+    have a hump before the end. 0.0 stands for a bottom below 1e−6. Derived here.
 
-    >>> round(least_retrieved(1.0), 4), least_retrieved(1.0, 1.3)
-    (0.5925, 1.0)
+    >>> round(least_retrieved(1.0), 4), least_retrieved(1.0, 1.3), least_retrieved(5.0, 2.1) < 0.2
+    (0.5925, 1.0, True)
     """
     c, w = np.broadcast_arrays(np.asarray(strengths, float), np.asarray(weights, float))
-    if not slope > 0 or critical_retrieval_time(slope, c, w) <= 1:
+    if not slope > 0:
         return 1.0
-    h = 1e-5
 
     def rise(s: float) -> float:
-        low, high = retrieval_law([s - h, s + h], slope, c, w)
+        low, high = retrieval_law([s * (1 - 1e-5), s * (1 + 1e-5)], slope, c, w)
         return float(high - low)
 
-    place: Any = brentq(rise, 1e-4, 1 - 2 * h, xtol=1e-10)
+    grid = np.linspace(0, 1, 2001)[1:]
+    at = int(np.argmin(retrieval_law(grid, slope, c, w)))
+    if at == len(grid) - 1 and critical_retrieval_time(slope, c, w) <= 1:
+        return 1.0
+    low, high = grid[at - 1] if at else 1e-6, min(grid[min(at + 1, len(grid) - 1)], 1 - 2e-5)
+    if rise(low) > 0:
+        return 0.0
+    place: Any = brentq(rise, low, high, xtol=1e-10)
     return float(place)
 
 
