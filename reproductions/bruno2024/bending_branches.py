@@ -22,6 +22,7 @@ ENTRY = Entry(
         "Stationary states by continuation in d = 2, 3 and 8, close to the threshold (5 % about"
         " β_*); no run with noise."
     ),
+    planted="transition.beta * 0.8",
     settings={"around": 0.05, "dims": [2, 3, 8]},
     fast={"dims": [2]},
 )

@@ -35,6 +35,7 @@ ENTRY = Entry(
         " of tokens near the number of clusters."
     ),
     contradicts=("clusters_by_bessel",),
+    planted="SelfAttention.beta * 2.0",
     settings={"betas": [3.0, 5.0, 7.0, 10.0, 15.0], "tokens": 1000, "seeds": 200},
     fast={"betas": [5.0, 9.0], "seeds": 24},
 )

@@ -31,6 +31,7 @@ ENTRY = Entry(
         "β = 5 on the circle and on S², up to 30 000 tokens, 20 starts; the constant beside the"
         " logarithm is not tested."
     ),
+    planted="flow.times * 1.5",
     settings={"beta": 5.0, "tokens": [300, 3000, 30000], "seeds": 20, "dims": [2, 3]},
     fast={"tokens": [300, 6000], "seeds": 6, "dims": [2]},
 )

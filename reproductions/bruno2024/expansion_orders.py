@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="rates",
     basis="text",
     limits="One mode on the circle at β = 5, orders up to 4, three sizes of the start.",
+    planted="SelfAttention.beta * 1.01",
     settings={"beta": 5.0, "orders": [1, 2, 3, 4]},
     fast={"orders": [1, 2, 3]},
 )

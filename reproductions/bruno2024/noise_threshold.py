@@ -31,8 +31,9 @@ ENTRY = Entry(
         "Three β in d = 2, 3 and 8, the first mode alone, as the equation of infinitely many "
         "tokens."
     ),
+    planted="Noise.kappa * 1.1",
     settings={"betas": [1.0, 3.0, 6.0], "dims": [2, 3, 8]},
-    fast={"betas": [1.0, 4.0], "dims": [2, 8]},
+    fast={"betas": [3.0], "dims": [2, 8]},
 )
 
 

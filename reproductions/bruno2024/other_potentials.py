@@ -31,6 +31,7 @@ ENTRY = Entry(
         "Three potentials of the inner product, five modes, d = 2, 3 and 8; none that depends "
         "on more than the inner product."
     ),
+    planted="flow.horizon * 1.1",
     settings={"modes": 5, "dims": [2, 3, 8]},
     fast={"modes": 3, "dims": [2]},
 )

@@ -32,6 +32,7 @@ ENTRY = Entry(
         "4000 tokens on the circle at β = 7, orders 1 and 2, up to the exit; the constants of a"
         " theorem are not known and not tested."
     ),
+    planted="flow.times * 0.7",
     settings={"beta": 7.0, "tokens": 4000, "seeds": 40, "orders": [1.0, 2.0]},
     fast={"tokens": 1000, "seeds": 8},
 )

@@ -29,6 +29,7 @@ ENTRY = Entry(
         "One start on the circle at β = 7 with one mode of amplitude 10⁻³; mixed starts are "
         "another entry."
     ),
+    planted="SelfAttention.beta * 1.1",
     settings={"beta": 7.0, "amplitude": 0.001, "tokens": 4000, "horizon": 25.0},
     fast={"tokens": 500, "horizon": 18.0},
 )

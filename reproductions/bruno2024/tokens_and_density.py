@@ -24,6 +24,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="The circle at β = 5 up to the exit, up to 16 000 tokens; no uniform bound in time.",
+    planted="sobolev_distance + 0.1",
     settings={"beta": 5.0, "tokens": [250, 1000, 4000, 16000], "seeds": 40},
     fast={"tokens": [250, 2000], "seeds": 10},
 )

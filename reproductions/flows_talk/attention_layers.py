@@ -31,6 +31,7 @@ ENTRY = Entry(
     limits=(
         "Eight orthogonal tokens at β = 3 up to depth 512 and total time 4; no feed-forward part."
     ),
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 8, "beta": 3.0, "horizon": 4.0, "depths": [16, 32, 64, 128, 256, 512]},
     fast={"depths": [32, 64, 128]},
 )

@@ -31,6 +31,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="The circle, 1000 tokens, five β up to 12, 100 starts.",
+    planted="dominant_mode + 1",
     settings={"betas": [3.0, 5.0, 7.0, 9.0, 12.0], "tokens": 1000, "seeds": 100},
     fast={"betas": [5.0, 9.0], "tokens": 600, "seeds": 20},
 )

@@ -39,6 +39,7 @@ ENTRY = Entry(
     subject="rates",
     basis="text",
     limits="The circle, two β, eight modes, unnormalised attention, perturbations of 10⁻⁹.",
+    planted="SelfAttention.beta * 1.01",
     settings={"betas": [5.0, 12.0], "modes": 8},
     fast={"betas": [5.0, 7.0], "modes": 5},
 )

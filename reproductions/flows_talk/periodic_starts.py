@@ -34,6 +34,7 @@ ENTRY = Entry(
         "60 tokens on the circle at β = 5, two to five copies, 40 starts; the claim for almost "
         "every start is only sampled."
     ),
+    planted="SelfAttention.value = -1.0",
     settings={"beta": 5.0, "tokens": 60, "copies": [2, 3, 4, 5], "starts": 40},
     fast={"tokens": 24, "copies": [2, 3, 4], "starts": 8},
 )

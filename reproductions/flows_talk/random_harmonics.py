@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="S² only, β up to 40, 1500 tokens, 40 starts; the rate for degree 3.",
+    planted="SelfAttention.beta * 1.1",
     settings={"betas": [5.0, 10.0, 20.0, 40.0], "tokens": 1500, "seeds": 40, "degree": 3},
     fast={"betas": [5.0, 10.0], "tokens": 500, "seeds": 8},
 )

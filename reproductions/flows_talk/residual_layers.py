@@ -43,6 +43,7 @@ ENTRY = Entry(
         "Random tanh networks of 16 neurons in R³ up to 1024 layers, one horizon; no trained "
         "weights."
     ),
+    planted="resampled_layers * 1.1",
     settings={
         "depths": [32, 64, 128, 256, 512, 1024],
         "points": 50,

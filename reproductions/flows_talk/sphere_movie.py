@@ -32,6 +32,7 @@ ENTRY = Entry(
     subject="metastability",
     basis="text",
     limits="One start of 400 tokens on S² at β = 20; the wait of the last two clusters only.",
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 400, "beta": 20.0, "horizon": 40.0, "seed": 1},
     fast={"tokens": 80, "beta": 12.0, "horizon": 20.0},
 )

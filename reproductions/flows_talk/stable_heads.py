@@ -30,6 +30,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="Six tokens in d = 3, one pair of heads (β = 4 and 1, outputs 1 and −0.8), 200 starts.",
+    planted="SelfAttention.beta * 0.1",
     settings={"tokens": 6, "dim": 3, "starts": 200, "betas": [4.0, 1.0], "outputs": [1.0, -0.8]},
     fast={"tokens": 5, "starts": 24},
 )

@@ -34,6 +34,7 @@ ENTRY = Entry(
     limits=(
         "Three sectors of twelve tokens on the circle at β = 5; instability for that ring alone."
     ),
+    planted="SelfAttention.beta * 1.1",
     settings={"beta": 5.0, "copies": 3, "each": 12, "horizon": 40.0},
     fast={"each": 8},
 )

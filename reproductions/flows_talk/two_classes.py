@@ -32,6 +32,7 @@ ENTRY = Entry(
         "One data set of two spirals in the plane, one seed, 24 neurons; collapse by ratios of "
         "variances only."
     ),
+    planted="Descent.steps = 1",
     settings={
         "points": 300,
         "turns": 0.75,

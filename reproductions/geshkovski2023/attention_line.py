@@ -30,6 +30,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="One prompt of twelve Gaussian tokens on the line with QK = V = 1, up to t = 9.",
+    planted="pure_run.times * 1.3",
     settings={"tokens": 12, "seed": 3, "horizon": 9.0},
 )
 

@@ -34,6 +34,7 @@ ENTRY = Entry(
         "at t = 12."
     ),
     implies=("attention_line",),
+    planted="pure_run.times * 1.3",
     settings={"tokens": 10, "draws": 50, "horizon": 12.0},
     fast={"draws": 12},
 )

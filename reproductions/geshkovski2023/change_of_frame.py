@@ -30,6 +30,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="One prompt of 16 tokens in R³ and one V with real positive eigenvalues, up to t = 8.",
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 16, "eigenvalues": [1.0, 0.5, 0.2], "horizon": 8.0},
 )
 

@@ -36,6 +36,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="R³ with five spectra, 20 tokens, 30 prompts, up to t = 14; no proof of what remains.",
+    planted="clusters.angle * 1e-6",
     settings={"tokens": 20, "draws": 30, "horizon": 14.0},
     fast={"draws": 8},
 )

@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="Twelve Gaussian tokens, Q = K = V = I, d = 1, 2 and 5, up to t = 5.",
+    planted="SelfAttention.value = -1.0",
     settings={"tokens": 12, "dims": [1, 2, 5], "draws": 10, "horizon": 5.0},
     fast={"dims": [2], "draws": 4},
 )

@@ -29,6 +29,7 @@ ENTRY = Entry(
     limits=(
         "Twenty diagonalisable V in R⁴ with one real spectrum; complex eigenvalues were left out."
     ),
+    planted="pure_run.value * -1.0",
     settings={"tokens": 20, "eigenvalues": [1.0, 0.5, 0.0, -0.3], "draws": 20, "horizon": 8.0},
     fast={"draws": 6},
 )

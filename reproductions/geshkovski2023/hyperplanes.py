@@ -35,6 +35,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="Forty V in R³ whose second eigenvalue is half the first, 20 tokens, Q = K = I.",
+    planted="pure_run.horizon * 0.3",
     settings={"tokens": 20, "draws": 40, "ratio": 0.5, "turns": 13.0},
     fast={"draws": 8},
 )

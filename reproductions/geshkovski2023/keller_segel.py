@@ -33,6 +33,7 @@ ENTRY = Entry(
         "One start of twelve tokens, on the line and on an arc at β = 1: a likeness shown on "
         "one example."
     ),
+    planted="SelfAttention.value = -1.0",
     settings={"tokens": 12, "beta": 1.0, "seed": 4},
 )
 

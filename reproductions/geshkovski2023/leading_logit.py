@@ -36,6 +36,7 @@ ENTRY = Entry(
     subject="rates",
     basis="text",
     limits="One V of R³ with real eigenvalues and one prompt of 16 tokens, up to t = 12.",
+    planted="skew_value * 1.1",
     settings={"tokens": 16, "eigenvalues": [1.0, 0.4, -0.3], "horizon": 12.0},
 )
 

@@ -38,6 +38,7 @@ ENTRY = Entry(
         "dimensions were not tried."
     ),
     implies=("polytope",),
+    planted="pure_run.horizon * 0.3",
     settings={"tokens": 20, "draws": 40, "horizon": 14.0},
     fast={"draws": 8},
 )

@@ -29,6 +29,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="Forty prompts of 20 tokens in the plane up to t = 12, V = I.",
+    planted="hull_contains.tolerance = -1.0",
     settings={"tokens": 20, "draws": 40, "horizon": 12.0},
     fast={"draws": 8},
 )

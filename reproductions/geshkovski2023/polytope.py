@@ -37,6 +37,7 @@ ENTRY = Entry(
         "Forty prompts of 20 tokens in the plane, QᵀK = I and random; higher dimensions are "
         "another entry."
     ),
+    planted="residual_rate * 1.1",
     settings={"tokens": 20, "draws": 40, "horizon": 16.0},
     fast={"draws": 10},
 )

@@ -37,6 +37,7 @@ ENTRY = Entry(
         "Twenty V of R³ with a plane F and one ratio 0.6; neither larger subspaces nor V that "
         "cannot be diagonalised."
     ),
+    planted="residual_rate * 1.1",
     settings={"tokens": 20, "draws": 20, "inner": 0.6, "horizon": 16.0},
     fast={"draws": 6},
 )

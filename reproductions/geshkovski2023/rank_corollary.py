@@ -38,6 +38,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="Prompts of 20 tokens in d = 2 and 3; the exceptional prompts are built on the line.",
+    planted="SelfAttention.value = 1.0",
     settings={"tokens": 20, "dims": [2, 3], "draws": 30, "horizon": 14.0},
     fast={"dims": [2], "draws": 10},
 )

@@ -37,6 +37,7 @@ ENTRY = Entry(
     limits=(
         "R³, four kinds of V, 20 tokens, times up to 8; a rank at a late time, not in the limit."
     ),
+    planted="attention_rank + 3",
     settings={"tokens": 20, "draws": 30, "horizon": 8.0},
     fast={"draws": 6},
 )

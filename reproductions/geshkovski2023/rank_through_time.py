@@ -32,6 +32,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="Twenty prompts of 20 tokens in the plane up to t = 12, with QᵀK = I or random.",
+    planted="pure_run.horizon * 0.1",
     settings={"tokens": 20, "draws": 20, "horizon": 12.0},
     fast={"draws": 6},
 )

@@ -30,6 +30,7 @@ ENTRY = Entry(
     basis="text",
     limits="One configuration of eight tokens on the line, run backwards from t = 4.5.",
     contradicts=("rank_corollary",),
+    planted="SelfAttention.beta * 1.3",
     settings={"left": 2, "right": 5, "ends": [-1.0, 0.7], "horizon": 4.5},
 )
 

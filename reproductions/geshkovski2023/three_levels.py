@@ -34,6 +34,7 @@ ENTRY = Entry(
         " is asked for."
     ),
     implies=("hyperplanes",),
+    planted="level_distance * 100",
     settings={"tokens": 20, "draws": 100, "turns": 13.0},
     fast={"draws": 24},
 )

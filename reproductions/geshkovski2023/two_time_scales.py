@@ -37,6 +37,7 @@ ENTRY = Entry(
         "Twenty prompts of 20 tokens in the plane up to t = 10.7; the switch to β = ∞ at one "
         "time, t = 3."
     ),
+    planted="pure_run.horizon * 0.3",
     settings={"tokens": 20, "draws": 20, "horizon": 10.6667},
     fast={"draws": 6},
 )

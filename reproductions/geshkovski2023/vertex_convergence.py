@@ -29,6 +29,7 @@ ENTRY = Entry(
         "Thirty prompts of 20 tokens in the plane with two sizes of neighbours; positive "
         "measure is seen by sampling only."
     ),
+    planted="pure_run.horizon * 0.1",
     settings={"tokens": 20, "draws": 30, "nudges": [0.0, 0.01, 0.1], "horizon": 12.0},
     fast={"draws": 8},
 )

@@ -38,6 +38,7 @@ ENTRY = Entry(
         "20 and 40 tokens in d = 2 and 3, 60 prompts each; no law of the number of vertices is "
         "claimed."
     ),
+    planted="pure_run.horizon * 0.05",
     settings={"sizes": [[20, 2], [40, 2], [20, 3], [40, 3]], "draws": 60, "horizon": 12.0},
     fast={"sizes": [[20, 2], [20, 3]], "draws": 12},
 )

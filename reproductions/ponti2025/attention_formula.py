@@ -36,6 +36,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One random set of eight tokens in d = 5 with two heads; an identity.",
+    planted="Points.points * 1.1",
     settings={"tokens": 8, "dim": 5, "keys": 3, "heads": 2, "seed": 0},
 )
 

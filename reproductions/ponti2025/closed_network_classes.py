@@ -26,6 +26,7 @@ ENTRY = Entry(
         "Random sigmoid networks of three inputs and one to three hidden layers of width 6, at "
         "500 points."
     ),
+    planted="sigmoid * 1.01",
     settings={"inputs": 3, "hidden": 6, "points": 500},
 )
 

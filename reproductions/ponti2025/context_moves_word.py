@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metastable.report.figures.plain import plot_lines
@@ -21,6 +23,7 @@ ENTRY = Entry(
     subject="real models",
     basis="text",
     limits="One word in four sentences and one small encoder; needs its weights.",
+    planted="_pull.agreement * -1.0",
     settings={"model": "minilm"},
 )
 
@@ -37,9 +40,7 @@ def context_moves_word(*, model: str) -> Finding:
     network = load_model(model)
     if network is None:
         return absent("a context moves a word towards its meaning", "Example 1.1", model)
-    from metastable.models.embedding import context_pull
-
-    pull = context_pull(network, "bank", SENTENCES)
+    pull = _pull(network)
     within = pull.agreement[:, [0, 2], [1, 3]].mean(axis=1)
     across = pull.agreement[:, :2, 2:].mean(axis=(1, 2))
     rows = [
@@ -61,3 +62,10 @@ def context_moves_word(*, model: str) -> Finding:
     )  # fmt: skip
     note = "The document's word is the Italian “campo”; the model speaks English."
     return Finding(rows, {"agreement": figure}, [note])
+
+
+def _pull(network: Any) -> Any:
+    """How the word moves through the layers in each sentence."""
+    from metastable.models.embedding import context_pull
+
+    return context_pull(network, "bank", SENTENCES)

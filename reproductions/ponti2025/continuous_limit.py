@@ -28,6 +28,7 @@ ENTRY = Entry(
     limits=(
         "One calm layer in d = 12 with V = I up to depth 800, at six tenths of the blow-up time."
     ),
+    planted="covariance_at * 1.1",
     settings={"dim": 12, "depths": [25, 50, 100, 200, 400, 800], "share": 0.6, "seed": 0},
     fast={"depths": [25, 50, 100, 200]},
 )

@@ -23,6 +23,7 @@ ENTRY = Entry(
         "One draw at d = 44, 100 covariances (12 under --fast), five layers of step 0.1; other "
         "depths are another entry."
     ),
+    planted="GaussianDepth.steps = 2",
     settings={"dim": 44, "key_dim": 16, "samples": 100, "steps": 3000},
     fast={"samples": 12},
 )

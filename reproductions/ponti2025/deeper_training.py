@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 44, ten layers of step 0.001, the printed rate alone.",
+    planted="GaussianDepth.rate * 0.01",
     settings={"dim": 44, "key_dim": 16, "samples": 100, "steps": 3000, "rate": 0.5},
     fast={"samples": 12},
 )

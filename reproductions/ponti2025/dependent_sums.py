@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One deviation 0.8 and 200 000 samples in one dimension.",
+    planted="np.var * 1.1",
     settings={"deviation": 0.8, "samples": 200000, "seed": 0},
     fast={"samples": 50000},
 )

@@ -30,6 +30,7 @@ ENTRY = Entry(
         "are met within 15."
     ),
     contradicts=("negative_eigenvalues",),
+    planted="replace.step = 0.01",
     settings={"samples": 20000, "seeds": 5},
     fast={"samples": 1500, "seeds": 3},
 )

@@ -25,6 +25,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One random layer on seven tokens in d = 6, three activations; no training.",
+    planted="FeedForward.inner * 1.01",
     settings={"tokens": 7, "dim": 6, "seed": 0},
 )
 

@@ -28,6 +28,7 @@ ENTRY = Entry(
         "One function (xy on the square) to tolerance 0.1 (0.4 under --fast); the theorem is "
         "for every function."
     ),
+    planted="approximate.tolerance * 2.0",
     settings={"tolerance": 0.1, "grid": 193},
     fast={"tolerance": 0.4, "grid": 49},
 )

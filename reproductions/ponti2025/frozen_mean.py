@@ -31,6 +31,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 30, d_k = 1280, four layers of step 1.",
+    planted="sample_moments * 1.01",
     settings={"dim": 30, "keys": 1280, "samples": 20000, "layers": 4, "step": 1.0},
     fast={"samples": 5000},
 )

@@ -30,6 +30,7 @@ ENTRY = Entry(
     basis="text",
     limits="Three means and three deviations, by 64-point quadrature; unit matrices.",
     contradicts=("dependent_sums",),
+    planted="SelfAttention.beta * 1.01",
     settings={"means": [0.0, 0.7, -1.3], "deviations": [0.3, 0.7, 1.0], "order": 64},
 )
 

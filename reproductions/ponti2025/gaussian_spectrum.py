@@ -24,6 +24,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="Three sizes up to 3000, one seed; convergence is judged by finite-size bands.",
+    planted="spectra.values * 1.1",
     settings={"sizes": [300, 1000, 3000], "seed": 0},
     fast={"sizes": [200, 600]},
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metastable.core.figure import Axis, Map, Strip
@@ -24,6 +26,7 @@ ENTRY = Entry(
     subject="real models",
     basis="text",
     limits="One sentence and one small encoder; needs its weights.",
+    planted="_maps * 0.5",
     settings={
         "model": "minilm",
         "text": "the law will never be perfect, but its application should be just",
@@ -36,9 +39,7 @@ def heads_differ(*, model: str, text: str) -> Finding:
     network = load_model(model)
     if network is None:
         return absent("two heads see different relations", "Figure 1.4", model)
-    from metastable.models.capture import attention_maps
-
-    maps, words = attention_maps(network, text)  # (layers, heads, n, n)
+    maps, words = _maps(network, text)
     n = len(words)
     inner = np.arange(2, n - 1)  # neither the special tokens nor the first word
     before = maps[:, :, inner, inner - 1].mean(axis=2)
@@ -68,3 +69,11 @@ def heads_differ(*, model: str, text: str) -> Finding:
     caption = f"Two heads of one layer of {model} on one sentence."
     figure = Strip(shown, columns=2, size=(8.4, 4.2), caption=caption)
     return Finding(rows, {"heads": figure})
+
+
+def _maps(network: Any, text: str) -> tuple[np.ndarray, list[str]]:
+    """Attention of every layer and head, shape (layers, heads, n, n), and the n tokens."""
+    from metastable.models.capture import attention_maps
+
+    maps, words = attention_maps(network, text)
+    return maps, words

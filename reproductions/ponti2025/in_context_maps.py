@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="Nine random tokens in d = 3 and two heads; identities, with and without a mask.",
+    planted="Points.points * 1.1",
     settings={"tokens": 9, "places": 6, "dim": 3, "heads": 2, "seed": 0},
 )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from metastable.comparison.random_matrices import verify
 from metastable.core.verdict import judge
 from metastable.report.figures.gaussian import plot_attention_errors, plot_effective_tokens
 from metastable.reproduce.entry import Entry
 from metastable.reproduce.finding import Finding, holds
+
+from .._slopes import fitted_slope
 
 ENTRY = Entry(
     title="The closed form against genuine attention",
@@ -33,6 +37,7 @@ ENTRY = Entry(
         "Two layers, as drawn (d = 300) and calm (d = 16), up to 16 000 tokens; larger N is out"
         " of reach where logits are large."
     ),
+    planted="fitted_slope * 1.3",
     settings={
         "dim": 300,
         "keys": 128,
@@ -55,6 +60,7 @@ def layer_by_attention(
     )  # fmt: skip
     loud, calm = found.loud.rows[-1], found.calm.rows[-1]
     assert loud.velocity is not None and loud.effective is not None and calm.effective is not None
+    sizes = np.log([row.samples for row in found.calm.rows])
     rows = [
         holds("tokens of the layer as drawn move as the closed form says", "section 3.2",
               loud.velocity < 0.1, "relative error of the velocity below 0.1", loud.velocity,
@@ -63,7 +69,8 @@ def layer_by_attention(
     ]  # fmt: skip
     rows += [
         judge(f"with logit variance below 1: exponent of N in the error, {name}", "1/√N", -0.5,
-              found.calm.slope(name), absolute=0.1)
+              fitted_slope(sizes, np.log([getattr(row, name) for row in found.calm.rows])),
+              absolute=0.1)
         for name in ("mean", "cov", "velocity")
     ]  # fmt: skip
     rows += [

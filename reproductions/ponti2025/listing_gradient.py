@@ -38,6 +38,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 32, d_k = 18, 60 covariances.",
+    planted="_listed * 1.01",
     settings={"dim": 32, "key_dim": 18, "samples": 60, "epochs": 60},
     fast={"dim": 16, "key_dim": 9, "samples": 24, "epochs": 30},
 )

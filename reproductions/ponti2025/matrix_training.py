@@ -23,6 +23,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 64 (16 under --fast), two rates; other batch sizes are another entry.",
+    planted="GaussianMatrices.rate * 0.001",
     settings={"dim": 64, "key_dim": 36, "samples": 300, "epochs": 500, "rates": [0.001, 0.1]},
     fast={"dim": 16, "key_dim": 9, "samples": 120, "epochs": 200},
 )

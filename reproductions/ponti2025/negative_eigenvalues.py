@@ -31,6 +31,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="Eight seeds at d = 300, steps of 0.01, up to the layer that fails.",
+    planted="draw_layer.keys + 100",
     settings={"seeds": 8},
     fast={"seeds": 3},
 )

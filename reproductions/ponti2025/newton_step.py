@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 164 with 60 covariances; degrees are fitted on eleven values of β.",
+    planted="teach.beta * 1.1",
     settings={"dim": 164, "key_dim": 66, "samples": 60},
     fast={"dim": 40, "key_dim": 16, "samples": 20},
 )

@@ -26,6 +26,7 @@ ENTRY = Entry(
         "Three maps of measures on the line, one seed, 2000 steps; the theorem is for every "
         "continuous map."
     ),
+    planted="train_on_measures.steps = 1",
     settings={
         "trained": 32,
         "counts": [8, 1000, 10000, 100000],

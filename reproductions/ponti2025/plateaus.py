@@ -28,6 +28,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One training at d = 64 (8 under --fast); the flattest stretch and the end only.",
+    planted="teach * 1.3",
     settings={"dim": 64, "key_dim": 36, "samples": 300, "epochs": 500, "rate": 0.1},
     fast={"dim": 8, "key_dim": 4, "samples": 60, "epochs": 300, "rate": 0.5},
 )

@@ -25,6 +25,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="Four sizes up to 3000, one seed.",
+    planted="spectra.values * 1.3",
     settings={"sizes": [100, 300, 1000, 3000], "seed": 0},
     fast={"sizes": [100, 300, 600]},
 )

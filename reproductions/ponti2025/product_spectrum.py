@@ -30,6 +30,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw of size 1000 (400 under --fast).",
+    planted="FussCatalan.scale * 1.3",
     settings={"size": 1000, "seed": 0},
     fast={"size": 400},
 )

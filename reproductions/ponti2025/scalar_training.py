@@ -26,6 +26,7 @@ ENTRY = Entry(
         "One draw at d = 164 and 300 covariances; the rate was read off the first printed "
         "number, so only the others test it."
     ),
+    planted="GaussianBeta.rate * 1.1",
     settings={"dim": 164, "key_dim": 66, "samples": 300, "steps": 250, "rate": 0.11},
     fast={"samples": 60},
 )

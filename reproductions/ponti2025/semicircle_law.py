@@ -31,6 +31,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="Sizes up to 1000, six draws of four laws of entries.",
+    planted="Semicircle.scale * 1.1",
     settings={"sizes": [100, 300, 1000], "draws": 6},
     fast={"sizes": [60, 120, 240]},
 )

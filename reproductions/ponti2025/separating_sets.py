@@ -27,6 +27,7 @@ ENTRY = Entry(
         "A ring and a disc in the plane on grids of up to 65 points a side; finite checks of "
         "statements on all closed sets."
     ),
+    planted="sigmoid * 0.9",
     settings={"grids": [33, 49, 65], "epsilon": 0.1},
     fast={"grids": [33]},
 )

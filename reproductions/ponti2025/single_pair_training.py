@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One draw at d = 64 (16 under --fast), one rate.",
+    planted="GaussianMatrices.batch = 8",
     settings={"dim": 64, "key_dim": 36, "samples": 300, "epochs": 500},
     fast={"dim": 16, "key_dim": 9, "samples": 120, "epochs": 200},
 )

@@ -26,6 +26,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="Four functions and one counterexample in one dimension.",
+    planted="np.cosh * 1.1",
     settings={"samples": 400000, "seed": 0},
     fast={"samples": 100000},
 )

@@ -26,6 +26,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One set of random weights of width 64 with six layers each side; no trained weights.",
+    planted="transformer_beside.ours * 1.001",
     settings={"width": 64, "heads": 8, "layers": 6, "hidden": 128},
     fast={"width": 32, "heads": 4, "layers": 3, "hidden": 48},
 )

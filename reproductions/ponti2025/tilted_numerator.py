@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="One Gaussian in d = 3 with d_k = 5, by quadrature of order 24.",
+    planted="hermite_rule * 1.01",
     settings={"dim": 3, "keys": 5, "order": 24, "seed": 0},
 )
 

@@ -26,6 +26,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="d = 256 instead of 1024, 1000 steps longer in proportion; one seed.",
+    planted="MarchenkoPastur.ratio * 1.3",
     settings={"dim": 256, "keys": 320, "step": 4e-05, "layers": 1000, "samples": 4000},
     fast={"dim": 96, "keys": 120, "step": 0.0003, "layers": 200, "samples": 1500},
 )

@@ -21,6 +21,7 @@ ENTRY = Entry(
     subject="real models",
     basis="text",
     limits="Words of four kinds in one embedding table; needs the weights of a small encoder.",
+    planted="_nearest * 0.1",
     settings={"model": "minilm", "shuffles": 200},
 )
 

@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="Gaussian",
     basis="text",
     limits="n = 300 and 3000, one seed.",
+    planted="spectra.values * 1.1",
     settings={"size": 300, "larger": 3000, "seed": 0},
     fast={"larger": 600},
 )

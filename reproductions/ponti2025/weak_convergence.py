@@ -33,6 +33,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One sequence of sixteen terms for twelve tokens on one random layer.",
+    planted="wasserstein + 0.1",
     settings={"tokens": 12, "terms": 16, "seed": 0},
 )
 

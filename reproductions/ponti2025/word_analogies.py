@@ -21,6 +21,7 @@ ENTRY = Entry(
     subject="real models",
     basis="text",
     limits="One embedding table and a short list of pairs; needs the weights of a small encoder.",
+    planted="_cosines * -1.0",
     settings={"model": "minilm", "draws": 400},
 )
 

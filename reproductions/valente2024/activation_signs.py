@@ -22,6 +22,7 @@ ENTRY = Entry(
         "Values and slopes on [−6, 6] only; what the wrong sign would do to a training was not "
         "tried."
     ),
+    planted="np.log1p * 1.01",
 )
 
 

@@ -31,6 +31,7 @@ ENTRY = Entry(
         "Small models trained here on speeches (under --fast on random words), soft prompts "
         "alone; the document's own models, texts and numbers were not seen."
     ),
+    planted="_errors.groups = ('control',)",
     settings={
         "corpus": "sotu",
         "items": 80,

@@ -31,6 +31,7 @@ ENTRY = Entry(
         "At most 64 tokens, d up to 8, 100 starts a size; the exceptional starts of measure "
         "zero were not sought."
     ),
+    planted="SelfAttention.value = -1.0",
     settings={"sizes": [[4, 2], [16, 2], [16, 3], [64, 8]], "starts": 100, "horizon": 200.0},
     fast={"sizes": [[8, 2], [16, 3]], "starts": 20},
 )

@@ -33,6 +33,7 @@ ENTRY = Entry(
         "Two values of β, 32 tokens on the circle, up to t = 60; “stay for long” is tested on "
         "that stretch alone."
     ),
+    planted="share_together.horizon * 0.1",
     settings={"tokens": 32, "betas": [4.0, 9.0], "starts": 1024, "horizon": 60.0},
     fast={"starts": 128, "tokens": 16},
 )

@@ -24,6 +24,7 @@ ENTRY = Entry(
         "One measure of 40 tokens in d = 3, β from 0.25 to 8; an identity, not tested for "
         "continuous measures."
     ),
+    planted="energy.beta * 1.01",
     settings={"tokens": 40, "dim": 3, "betas": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]},
 )
 

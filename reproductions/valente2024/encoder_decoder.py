@@ -29,6 +29,7 @@ ENTRY = Entry(
         "One set of random weights of width 64 with six layers each side; no trained weights, "
         "no dropout."
     ),
+    planted="transformer_beside.ours * 1.001",
     settings={"width": 64, "heads": 8, "layers": 6, "hidden": 128},
 )
 

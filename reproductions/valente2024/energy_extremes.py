@@ -33,6 +33,7 @@ ENTRY = Entry(
         "d = 3, β from 0.5 to 10, 400 random measures of 48 tokens; uniqueness of the two "
         "extremes was not tested."
     ),
+    planted="SelfAttention.value = 1.0",
     settings={"dim": 3, "betas": [0.5, 1.0, 2.0, 5.0, 10.0], "tokens": 48, "draws": 400},
     fast={"draws": 60, "tokens": 32},
 )

@@ -28,6 +28,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="One start of 64 tokens in d = 3 at β = 3 up to t = 6, Q = K = I and V = ±I only.",
+    planted="SelfAttention.beta * 1.3",
     settings={"tokens": 64, "dim": 3, "beta": 3.0, "horizon": 6.0},
     fast={"tokens": 24},
 )

@@ -47,6 +47,7 @@ ENTRY = Entry(
         "Four tokens on the circle, three target maps, random scores up to 512 heads; whether "
         "odd maps are reached in the limit stays open."
     ),
+    planted="best_values * 1.3",
     settings={"heads": [4, 16, 64, 256, 512], "tokens": 4, "dim": 2, "samples": 4096, "seeds": 3},
     fast={"heads": [4, 16, 64], "samples": 512, "seeds": 1},
 )

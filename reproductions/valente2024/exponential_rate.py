@@ -32,6 +32,7 @@ ENTRY = Entry(
         "Eight tokens in d = 10 at β = 1.5, ten starts, V = I; neither other d ≥ n nor large β."
     ),
     implies=("high_dimension",),
+    planted="SelfAttention.beta * 1.3",
     settings={"tokens": 8, "dim": 10, "beta": 1.5, "draws": 10},
     fast={"draws": 3},
 )

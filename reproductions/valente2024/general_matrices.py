@@ -29,6 +29,7 @@ ENTRY = Entry(
         "Eight tokens at β = 3; random QᵀK = 0.6 I plus noise up to d = 1024 with V = I, and "
         "one generic V."
     ),
+    planted="SelfAttention.beta * 1.3",
     settings={"tokens": 8, "dims": [64, 256, 1024], "beta": 3.0, "tilt": 0.6, "horizon": 5.0},
     fast={"dims": [48, 384]},
 )

@@ -26,6 +26,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One cell of width 16 with random weights on 24 random inputs; no training.",
+    planted="sigmoid * 1.01",
     settings={"length": 24, "width": 16, "seed": 0},
 )
 

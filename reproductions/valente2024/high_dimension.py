@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="16 tokens in d = 16, β = 1 and 4, one start and one random pair Q, K.",
+    planted="flow.times * 1.3",
     settings={"tokens": 16, "dim": 16, "betas": [1.0, 4.0], "horizon": 40.0},
     fast={"tokens": 8, "dim": 8, "betas": [1.0]},
 )

@@ -23,6 +23,7 @@ ENTRY = Entry(
         "Opinions on a line, one reach, 100 tokens, ten starts; the law of the number of "
         "clusters was not tested."
     ),
+    planted="flow.horizon * 0.01",
     settings={"tokens": 100, "reach": 1.0, "seeds": 10, "horizon": 60.0},
     fast={"tokens": 50, "seeds": 3},
 )

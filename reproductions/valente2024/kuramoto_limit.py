@@ -23,6 +23,7 @@ ENTRY = Entry(
         "Equal oscillators at β = 0, one start of 40 tokens; frequencies that differ are not "
         "part of attention."
     ),
+    planted="SelfAttention.beta = 0.1",
     settings={"tokens": 40, "horizon": 12.0},
 )
 

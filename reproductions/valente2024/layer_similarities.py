@@ -35,6 +35,7 @@ ENTRY = Entry(
         "One small ALBERT on one chemical prompt stands for the document's XLARGE on a "
         "paragraph; the surrogate is 64 tokens in d = 512 at β = 4."
     ),
+    planted="SelfAttention.beta * 1.3",
     settings={
         "model": "rxnmapper",
         "prompt": (

@@ -24,6 +24,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="A coin of one bias and 2000 throws; no sequence model was trained.",
+    planted="np.linspace * 0.6",
     settings={"share": 0.7, "samples": 2000},
 )
 

@@ -31,6 +31,7 @@ ENTRY = Entry(
         "One run of 20 tokens a row, in the plane and in R³, up to t = 14; the fall for V = −I "
         "up to t = 10⁴."
     ),
+    planted="rescaled_run.horizon * 0.3",
     settings={"tokens": 20, "horizon": 14.0},
     fast={"tokens": 14},
 )

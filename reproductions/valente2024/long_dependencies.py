@@ -29,6 +29,7 @@ ENTRY = Entry(
     limits=(
         "Small networks of width 32 trained 300 steps on one recall task, lags up to 128; one seed."
     ),
+    planted="gradient_norms + 1.0",
     settings={
         "lags": [2, 8, 32, 128],
         "reach": [4, 8, 16, 32, 64, 128],

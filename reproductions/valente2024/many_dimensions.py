@@ -30,6 +30,7 @@ ENTRY = Entry(
         "vacuous there, only the scaling is seen."
     ),
     implies=("phase_map",),
+    planted="Gram.beta * 1.3",
     settings={"tokens": 16, "beta": 1.0, "dims": [64, 256, 1024, 4096, 16384], "samples": 512},
     fast={"tokens": 8, "dims": [64, 512, 4096], "samples": 128},
 )

@@ -29,6 +29,7 @@ ENTRY = Entry(
         "Four heads with random matrices on 20 tokens of one start in d = 8: one evaluation, no"
         " flow."
     ),
+    planted="SelfAttention.beta * 1.01",
     settings={"tokens": 20, "dim": 8, "beta": 2.0, "heads": 4},
 )
 

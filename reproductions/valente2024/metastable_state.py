@@ -35,6 +35,7 @@ ENTRY = Entry(
         "One start of 200 tokens on the circle at β = 25; lifetimes for a pair at a right "
         "angle, β up to 150."
     ),
+    planted="SelfAttention.beta * 1.1",
     settings={
         "tokens": 200,
         "beta": 25.0,

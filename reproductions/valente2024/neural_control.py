@@ -28,6 +28,7 @@ ENTRY = Entry(
         "Up to 16 random tokens in R³, one activation (tanh); neither minimal energy nor all "
         "targets."
     ),
+    planted="random_tokens * 2.0",
     settings={
         "tokens": [2, 4, 8, 16],
         "dim": 3,

@@ -27,6 +27,7 @@ ENTRY = Entry(
     subject="rates",
     basis="text",
     limits="Eight tokens, β = 0 and 3, up to t = 8, Q = K = V = I.",
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 8, "betas": [0.0, 3.0], "horizon": 8.0},
     fast={"betas": [3.0]},
 )

@@ -26,8 +26,9 @@ ENTRY = Entry(
         "Forty Gaussian matrices in d = 4 with 20 tokens up to t = 12; which shapes appear is "
         "counted, not classified."
     ),
+    planted="rescaled_run.horizon * 0.01",
     settings={"tokens": 20, "dim": 4, "draws": 40, "horizon": 12.0},
-    fast={"draws": 8, "tokens": 12},
+    fast={"draws": 5, "tokens": 12},
 )
 
 

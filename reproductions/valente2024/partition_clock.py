@@ -30,6 +30,7 @@ ENTRY = Entry(
     limits=(
         "Eight orthogonal and eight random tokens, one β = 2; uniform tokens on the circle only."
     ),
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 8, "many": 4000, "beta": 2.0, "horizon": 6.0},
 )
 

@@ -25,6 +25,7 @@ ENTRY = Entry(
     limits=(
         "One permutation of 20 tokens in d = 4, plain, random and causal attention, up to t = 4."
     ),
+    planted="SelfAttention.causal = True",
     settings={"tokens": 20, "dim": 4, "beta": 2.0, "horizon": 4.0},
 )
 

@@ -31,6 +31,7 @@ ENTRY = Entry(
         "32 tokens, 36 values of β, five dimensions up to 512, one closeness δ; the limit d → ∞"
         " itself is not reached."
     ),
+    planted="Gram.beta * 1.3",
     settings={
         "tokens": 32,
         "dims": [2, 8, 32, 128, 512],

@@ -22,6 +22,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One width 32 and base 10 000 at 64 positions; no model that uses them.",
+    planted="encoding.base * 1.3",
     settings={"tokens": 64, "dim": 32, "base": 10000.0},
 )
 

@@ -41,6 +41,7 @@ ENTRY = Entry(
         "Six sizes of at most 16 tokens at β = 4, up to 20 starts each; the 600-cell itself was"
         " not run."
     ),
+    planted="SelfAttention.value = 1.0",
     settings={
         "cases": [[2, 5], [3, 4], [3, 6], [3, 12], [4, 8], [5, 16]],
         "starts": 20,

@@ -35,6 +35,7 @@ ENTRY = Entry(
         "Eight tokens in d = 3, ten random places for each of six β; a curl is seen, a gradient"
         " excluded only at those places."
     ),
+    planted="SelfAttention.normalized = True",
     settings={"tokens": 8, "dim": 3, "betas": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0], "draws": 10},
     fast={"betas": [0.5, 1.0, 2.0, 4.0], "draws": 3},
 )

@@ -25,6 +25,7 @@ ENTRY = Entry(
     subject="networks",
     basis="text",
     limits="One start of 24 tokens in d = 6 with random matrices at β = 3.",
+    planted="SelfAttention.beta * 1.01",
     settings={"tokens": 24, "dim": 6, "beta": 3.0},
 )
 

@@ -29,6 +29,7 @@ ENTRY = Entry(
         "Six prompts of 40 tokens in R³ up to t = 12, Q = K = I; the number of vertices is not "
         "part of it."
     ),
+    planted="rescaled_run.value * -1.0",
     settings={"tokens": 40, "dim": 3, "horizon": 12.0, "seeds": 6},
     fast={"tokens": 25, "seeds": 2},
 )

@@ -28,6 +28,7 @@ ENTRY = Entry(
     subject="rates",
     basis="text",
     limits="One start of 16 tokens in d = 3, β from 0.003 to 1, up to t = 10.",
+    planted="SelfAttention.beta * 1.1",
     settings={"tokens": 16, "dim": 3, "betas": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0], "horizon": 10.0},
 )
 

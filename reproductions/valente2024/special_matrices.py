@@ -20,6 +20,7 @@ ENTRY = Entry(
     subject="clusters",
     basis="text",
     limits="16 tokens in d = 16 with one draw of each matrix, 16 values of β, up to t = 60.",
+    planted="share_together.horizon * 0.01",
     settings={"tokens": 16, "dim": 16, "samples": 128, "betas": 16, "horizon": 60.0},
     fast={"tokens": 8, "dim": 8, "samples": 32, "betas": 4},
 )

@@ -25,6 +25,7 @@ ENTRY = Entry(
     subject="existence",
     basis="text",
     limits="20 tokens in d = 4 at three β, Q = K = V = I, at one start: an identity, no flow.",
+    planted="SelfAttention.beta * 1.01",
     settings={"tokens": 20, "dim": 4, "betas": [0.5, 2.0, 6.0]},
 )
 

@@ -32,6 +32,7 @@ ENTRY = Entry(
         " no flow."
     ),
     implies=("energy_monotone",),
+    planted="SelfAttention.beta * 1.01",
     settings={"tokens": 20, "dim": 4, "betas": [0.5, 2.0, 6.0]},
 )
 

@@ -36,6 +36,7 @@ ENTRY = Entry(
         "Seven sizes up to 16 tokens in d = 8, 2000 starts each; that tokens of a hemisphere "
         "end as one cluster is not run here."
     ),
+    planted="uniform_starts.dim + 1",
     settings={"sizes": [[3, 2], [4, 2], [6, 2], [6, 3], [10, 3], [12, 4], [16, 8]], "draws": 2000},
     fast={"draws": 400},
 )
