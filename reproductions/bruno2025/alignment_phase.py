@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy.linalg import expm
 
@@ -21,14 +23,15 @@ ENTRY = Entry(
         "x(t) ∝ e^{tV}x(0): they gather on the leading eigenspace of V in a time of order 1."
     ),
     method=(
-        "Evenly spread tokens on S² under a symmetric V with a double top eigenvalue, several β: the "
-        "largest distance from e^{tV}x/|e^{tV}x|, and the decay of the part off the eigenspace."
+        "Evenly spread tokens on S² under a symmetric V with a double top eigenvalue, several β: "
+        "the largest distance from e^{tV}x/|e^{tV}x|, and the decay of the part off the eigenspace."
     ),
     subject="long context",
     basis="report",
     limits=(
-        "One V, Q = K = I, n/β large at every β; later the density itself grows steep. The order 1/β of the difference is ours: "
-        "velocities of SA at x are Vx up to the bending of the density over β^{−1/2}."
+        "One V, Q = K = I, n/β large at every β; later the density itself grows steep. The order "
+        "1/β of the difference is ours: the velocity at x is Vx up to how the density varies over "
+        "β^{−1/2}."
     ),
     planted="flow.horizon * 1.15",
     settings={"tokens": 4000, "betas": [20.0, 40.0, 80.0, 160.0], "values": [1.0, 1.0, -0.5],
@@ -61,9 +64,10 @@ def alignment_phase(
     rate = -float(np.log(curves[f"β = {betas[-1]:g}"][1][-1] / curves[f"β = {betas[-1]:g}"][1][0]))
     rows = [
         holds("the difference from e^{tV}x falls with β at every step", "Section 3",
-              all(a > b for a, b in zip(off, off[1:], strict=False)), "falls",
+              all(a > b for a, b in itertools.pairwise(off)), "falls",
               " > ".join(f"{x:.3g}" for x in off)),
-        holds("and is small at the largest β", "Section 3", off[-1] < 0.1, "below 0.1", f"{off[-1]:.3g}"),
+        holds("and is small at the largest β", "Section 3", off[-1] < 0.1, "below 0.1",
+              f"{off[-1]:.3g}"),
         judge("its order in 1/β", "derived", 1.0, order, absolute=0.35),
         judge("the part off the eigenspace falls like e^{−(λ_1−λ_3)t}, exponent", "derived",
               gap * horizon, rate, relative=0.08),

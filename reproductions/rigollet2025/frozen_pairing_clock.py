@@ -28,9 +28,9 @@ ENTRY = Entry(
     ),
     known="disagree",
     correction=(
-        "With the cosine of the start in the clock the pair speeds up without bound: s of any later "
-        "cosine tends to 0 like 1/β. With the cosine of the moment ρ̇ = (α_1/α_2 + α_2/α_1)(1 − ρ²), "
-        "which holds the masses and meets only as s → ∞."
+        "With the cosine of the start in the clock the pair speeds up without bound: s of any "
+        "later cosine tends to 0 like 1/β. With the cosine of the moment "
+        "ρ̇ = (α_1/α_2 + α_2/α_1)(1 − ρ²), which holds the masses and meets only as s → ∞."
     ),
     subject="metastability",
     basis="report",
