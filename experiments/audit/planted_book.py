@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from metastable.audit.audit import SETS, AuditCase, examine, make_result
+from metastable.audit.audit import SETS, examine, make_result
+from metastable.audit.case import AuditCase
 from metastable.audit.collect import read_rows
 from metastable.audit.corpus import Corpus, Document, sotu
 from metastable.audit.custody import describe_set, environment

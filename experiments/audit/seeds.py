@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import torch.multiprocessing as processes
 
-from metastable.audit.audit import shuffled
+from metastable.audit.case import shuffled
 from metastable.audit.collect import collect
 from metastable.audit.corpus import Corpus, digits, sotu
 from metastable.audit.generators.generator import Prefix

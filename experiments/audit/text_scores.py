@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from threading import Thread
 
-from metastable.audit.audit import fit, prepare
+from metastable.audit.case import fit, prepare
 from metastable.audit.collect import collect
 from metastable.audit.completions import Server
 from metastable.audit.evidence import questions

@@ -24,7 +24,8 @@ from typing import Any
 
 import torch
 
-from metastable.audit.audit import examine, fit, make_result, prepare, run_audit
+from metastable.audit.audit import examine, make_result, run_audit
+from metastable.audit.case import fit, prepare
 from metastable.audit.custody import environment
 from metastable.audit.scores import edit
 from metastable.audit.spec import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from metastable.audit.alphabet import Tokens
-from metastable.audit.audit import prepare, run_audit
+from metastable.audit.audit import run_audit
+from metastable.audit.case import prepare
 from metastable.audit.corpus import read_corpus
 from metastable.audit.spec import AuditConfig
 from tests.audit.small import write_config, write_texts

@@ -5,8 +5,10 @@ import tomllib
 
 import pytest
 
-from metastable.audit import audit as module
-from metastable.audit.audit import fit, prepare, run_audit
+from metastable.audit import audit as carried
+from metastable.audit import case as dealt
+from metastable.audit.audit import run_audit
+from metastable.audit.case import fit, prepare
 from metastable.audit.spec import AuditConfig, Source
 from tests.audit.small import CONFIG, write_config, write_texts
 from tests.audit.test_cli_audit import ask
@@ -64,7 +66,7 @@ def test_every_key_takes_or_refuses_odd_values(tmp_path, monkeypatch, odd):
     def ready(*_):
         raise Ready
 
-    monkeypatch.setattr(module, "claimed", ready)
+    monkeypatch.setattr(carried, "claimed", ready)
     write_texts(tmp_path / "texts")
     base = tomllib.loads(CONFIG.format(overlap=0.75, steps=2) + GENERATORS)
     base |= {"name": "x", "level": 0.01, "batch": 40}
@@ -124,7 +126,7 @@ def test_a_rate_that_blows_up_is_told_in_one_line(tmp_path, monkeypatch):
     def blown(*_, **__):
         raise FloatingPointError("the loss left the range of floating point: lower the rate")
 
-    monkeypatch.setattr(module, "train_target", blown)
+    monkeypatch.setattr(dealt, "train_target", blown)
     case = prepare(AuditConfig.load(write_config(tmp_path)))
     with pytest.raises(ValueError, match=r"model\.rate is too high: .* lower the rate"):
         fit(case, case.split.training, 0)

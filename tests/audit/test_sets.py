@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from metastable.audit.audit import BLIND, prepare, read_facts, run_audit
+from metastable.audit.audit import read_facts, run_audit
 from metastable.audit.blind import separate_blindly
+from metastable.audit.case import BLIND, prepare
 from metastable.audit.collect import read_rows
 from metastable.audit.corpus import Corpus, Document, read_corpus
 from metastable.audit.spec import AuditConfig

@@ -4,7 +4,7 @@ import pytest
 
 from metastable.audit import audit as module
 from metastable.audit import collect as collecting
-from metastable.audit.audit import AuditCase
+from metastable.audit.case import AuditCase
 from metastable.audit.collect import collect
 from metastable.audit.generators.generator import Prefix
 from metastable.core import progress

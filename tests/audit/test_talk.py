@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from metastable.audit import completions, scores
-from metastable.audit.audit import fit, prepare, run_audit
+from metastable.audit.audit import run_audit
+from metastable.audit.case import fit, prepare
 from metastable.audit.collect import collect, read_rows
 from metastable.audit.server import serve_target
 from metastable.audit.spec import AuditConfig

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from metastable.audit.alphabet import Characters
-from metastable.audit.audit import prepare, run_audit
+from metastable.audit.audit import run_audit
 from metastable.audit.blind import Blind
+from metastable.audit.case import prepare
 from metastable.audit.corpus import Corpus, Document, images
 from metastable.audit.spec import AuditConfig
 from metastable.audit.split import deal

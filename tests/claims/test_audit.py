@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metastable.audit.audit import fit, prepare, run_audit
+from metastable.audit.audit import run_audit
+from metastable.audit.case import fit, prepare
 from metastable.audit.collect import collect
 from metastable.audit.generators.soft import Soft
 from metastable.audit.spec import AuditConfig

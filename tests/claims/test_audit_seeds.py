@@ -17,8 +17,8 @@ import pytest
 import torch
 from scipy import stats
 
-from metastable.audit.audit import BLIND
 from metastable.audit.blind import separate_blindly
+from metastable.audit.case import BLIND
 from metastable.audit.corpus import sotu
 from metastable.audit.evidence import questions
 from metastable.audit.overlap import estimate_overlap

@@ -8,8 +8,9 @@ import pytest
 import metastable as ms
 from metastable.core.figure import COLORS, Map, from_tree
 from metastable.models import group_tokens
+from metastable.models.cutting import CLEAR
 from metastable.models.depthwise import depthwise
-from metastable.models.groups import CLEAR, Merge, follow_labels
+from metastable.models.groups import Merge, follow_labels
 from metastable.observe.clusters import clusters
 from metastable.report.drawing import draw
 from metastable.report.figures.words import MOST_ROWS, plot_groups

@@ -25,7 +25,7 @@ from metastable.audit.target import Target
 from metastable.audit.works import work_of
 
 if TYPE_CHECKING:
-    from metastable.audit.audit import AuditCase
+    from metastable.audit.case import AuditCase
 
 Row = dict[str, Any]
 Text = tuple[str, str]  # the work it is of, and the text

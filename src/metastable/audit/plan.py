@@ -24,7 +24,7 @@ from metastable.core.folder import SPEC, write_whole
 from metastable.core.result import plain
 
 if TYPE_CHECKING:
-    from metastable.audit.audit import AuditCase
+    from metastable.audit.case import AuditCase
     from metastable.audit.generators.generator import Generator
 
 PLAN, FORMAT = "plan.json", "metastable audit plan 1"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from metastable.audit.audit import WARMUP, AuditCase, fit, null_cases
+from metastable.audit.case import WARMUP, AuditCase, fit, null_cases
 from metastable.audit.collect import read_rows, write_rows
 from metastable.audit.corpus import Corpus, Document, sotu
 from metastable.audit.spec import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec

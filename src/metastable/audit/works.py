@@ -27,7 +27,7 @@ from metastable.core.folder import write_whole
 from metastable.models.own.decoding import Sample
 
 if TYPE_CHECKING:
-    from metastable.audit.audit import AuditCase
+    from metastable.audit.case import AuditCase
 
 ORDINARY = "ordinary.json"
 SAMPLES = 20  # after each ordinary prompt

@@ -39,7 +39,7 @@ def plan(
     Prints a SHA-256 commitment: deposit it with others before you run the audit.
     """
     with _auditing():
-        from metastable.audit.audit import prepare
+        from metastable.audit.case import prepare
         from metastable.audit.plan import power_of, write_plan
         from metastable.audit.spec import AuditConfig
 

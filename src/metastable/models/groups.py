@@ -7,29 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from metastable.core import checks
 from metastable.core.progress import Bar
 from metastable.core.tables import Tabular
 from metastable.flows import Trajectory
 from metastable.measures import Points
+from metastable.models.cutting import cut_state, density_clusters, own_labels
 from metastable.models.depthwise import COSINE, count_changes
-from metastable.observe.clusters import clusters
-from metastable.observe.kernel import kernel_modes
 
 if TYPE_CHECKING:
     import pandas
 
 HOW = ("linkage", "adaptive", "kernel", "hdbscan")
 FREE = ("adaptive", "hdbscan")  # that know no scale: one cluster where nothing sets tokens apart
-CLEAR = 2.0  # ratio of two merge heights, next to each other, that counts as a gap
-SAME = 0.01  # merge heights below it count as it: such tokens are one whatever the gaps
-ROUNDING = 1e-9  # of 1 − cosine; density has no meaning below it
 SHOWN = 4  # words of a cluster in a sentence
 
 
@@ -288,7 +282,7 @@ def group_tokens(
     if how != "kernel" and beta is not None:
         raise ValueError(f"beta must be left out for how={how!r}; got {beta}: use how='kernel'.")
     if how == "hdbscan":
-        _scikit()
+        density_clusters()
     for frame in run.frames:
         checks.defined_for("group_tokens", frame, Points)
     counts = {frame.count for frame in run.frames}
@@ -303,8 +297,8 @@ def group_tokens(
     rows, thresholds = [], []
     with Bar("clusters", progress) as bar:
         for k, frame in enumerate(run.frames):
-            row, threshold = _cut(frame.directions(), how, cosine, beta, smallest)
-            rows.append(_alone(row))
+            row, threshold = cut_state(frame.directions(), how, cosine, beta, smallest)
+            rows.append(own_labels(row))
             thresholds.append(threshold)
             bar.update((k + 1) / len(run.frames))
     words = run.statistics.get("words") or [str(number) for number in range(tokens)]
@@ -348,62 +342,6 @@ def _renumber(labels: np.ndarray) -> np.ndarray:
     """The same clusters numbered in the order of their first tokens."""
     _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[labels]
-
-
-def _cut(
-    frame: Points, how: str, cosine: float, beta: float | None, smallest: int
-) -> tuple[np.ndarray, float]:
-    """Labels of one state, −1 for a token of no cluster; and the threshold."""
-    if how == "linkage":
-        return clusters(frame, angle=float(np.arccos(cosine))).labels, cosine
-    if how == "kernel":
-        assert beta is not None
-        return kernel_modes(frame, beta).labels, beta
-    x = np.asarray(frame.points)
-    gaps = np.clip(1 - x @ x.T, 0.0, 2.0)
-    np.fill_diagonal(gaps, 0.0)
-    if how == "adaptive":
-        return _adaptive(gaps)
-    if len(gaps) < smallest:
-        return np.full(len(gaps), -1), np.nan
-    np.maximum(gaps, ROUNDING, out=gaps, where=~np.eye(len(gaps), dtype=bool))
-    settings: dict[str, Any] = {"metric": "precomputed", "copy": True}
-    settings |= {"min_cluster_size": smallest, "allow_single_cluster": True}
-    return _scikit()(**settings).fit(gaps).labels_, np.nan
-
-
-def _adaptive(gaps: np.ndarray) -> tuple[np.ndarray, float]:
-    """Single linkage cut at the largest ratio of two merge heights; see `group_tokens`."""
-    one = np.zeros(len(gaps), int), -1.0
-    if len(gaps) < 3:
-        return one
-    tree = linkage(squareform((gaps + gaps.T) / 2, checks=False), "single")
-    heights = np.maximum(tree[:, 2], SAME)
-    ratios = heights[1:] / heights[:-1]
-    k = int(ratios.argmax())
-    if ratios[k] < CLEAR:
-        return one
-    height = float(np.sqrt(heights[k] * heights[k + 1]))
-    return fcluster(tree, height, "distance") - 1, 1 - height
-
-
-def _scikit() -> Any:
-    try:
-        from sklearn.cluster import HDBSCAN
-    except ImportError:
-        raise ValueError(
-            "how='hdbscan' needs the package scikit-learn: install the extra [models], or use "
-            "how='linkage'."
-        ) from None
-    return HDBSCAN
-
-
-def _alone(labels: np.ndarray) -> np.ndarray:
-    """Labels in which every token of no cluster is one of its own."""
-    labels = np.array(labels, int)
-    stray = labels < 0
-    labels[stray] = labels.max(initial=-1) + 1 + np.arange(stray.sum())
-    return labels
 
 
 def _densest(merges: np.ndarray) -> tuple[int, int]:
