@@ -32,9 +32,8 @@ class RandomForm(CommonNoise):
         return self.scale**2
 
     def kick(self, measure: Points, key: Array, t: Any, sum: Any) -> Array:
-        first, second = jax.random.split(key)
-        b = jax.random.normal(first, (measure.dim, measure.dim))
-        w = jax.random.normal(second, (measure.dim,))
+        rows = jax.random.normal(key, (measure.dim + 1, measure.dim))
+        b, w = rows[1:], rows[0]
         return self.scale * (measure.points @ (b + b.T) / jnp.sqrt(2.0) + self.forcing * w)
 
 
