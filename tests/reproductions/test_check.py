@@ -132,7 +132,7 @@ def test_what_has_not_changed_is_not_done_again(write, tmp_path, monkeypatch):
 
     file = write(**GOOD)
     first = checked(file, tmp_path / "out")
-    monkeypatch.setattr(module, "check_one", lambda contributed: pytest.fail("done twice"))
+    monkeypatch.setattr(module, "examine", lambda contributed: pytest.fail("done twice"))
     assert checked(file, tmp_path / "out") == first
     file.write_text(file.read_text("utf-8") + "# changed\n", encoding="utf-8")
     with pytest.raises(pytest.fail.Exception, match="done twice"):

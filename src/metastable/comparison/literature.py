@@ -93,7 +93,13 @@ def _literal(text: str) -> dict[str, Any]:
 
 
 def _described(file: Path, entry: Mapping[str, Any]) -> Backing:
-    texts = [str(entry.get(name, "")) for name in ("title", "claim", "limits")]
-    place = f"{PACKAGE}/{file.parent.name}/{file.name}"
-    command = f"metastable reproduce {file.stem} --fast"
-    return Backing(file.stem, *texts, str(entry.get("known", "agree")), place, command)
+    text = lambda name: str(entry.get(name, ""))
+    return Backing(
+        name=file.stem,
+        title=text("title"),
+        claim=text("claim"),
+        limits=text("limits"),
+        known=text("known") or "agree",
+        file=f"{PACKAGE}/{file.parent.name}/{file.name}",
+        command=f"metastable reproduce {file.stem} --fast",
+    )

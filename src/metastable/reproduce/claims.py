@@ -67,7 +67,7 @@ def field_kinds(file: Path) -> list[str]:
             r"\b(ms|fields)$", ast.unparse(node.value)
         ):
             names.add(node.attr)
-    return sorted(names & set(fields.__all__))
+    return sorted(names & set(dir(fields)))
 
 
 def _found(entry: Entry, out: Path) -> dict[str, Any]:
