@@ -83,15 +83,14 @@ def ends_on_first_line(case: Case) -> Verdict | None:
     far = float(np.sqrt(np.maximum(1 - along**2, 0.0)).max())
     if far < 0.1:
         return judge(claim, SOURCE, 0.0, far, absolute=0.1)
-    # The slowest rate bounds how long it may take; a token near the mirror of x_1 waits longer.
-    first = np.abs(case.points[0] @ case.points[0, order[0]])
-    least = float(np.min(first))
-    rate = float(-np.diagonal(_approach(case, order))[1:].max(initial=-1e-300))
+    # The slowest rate says how long it takes; a token near the mirror of x_1 waits longer.
+    least = float(np.min(np.abs(case.points[0] @ case.points[0, order[0]])))
+    rate = float(np.min(-np.diagonal(_approach(case, order))[1:]))
     late = (4 + math.log(1 / max(least, 1e-12))) / max(rate, 1e-300)
-    if case.times[-1] < 4 * late:
+    if case.times[-1] < 10 * late:
         away = f"farthest token still {far:.2g} away at t = {case.times[-1]:.4g}"
         return not_applicable(claim, SOURCE, away)
-    return decide(False, claim, SOURCE, 0.0, far, "0.1", f"by t = {late:.4g} it should")
+    return decide(False, claim, SOURCE, 0.0, far, "0.1", f"due by t = {late:.4g}")
 
 
 @continuous
