@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from metastable.core.figure import Axis, Cloud
+from metastable.core.figure import Axis, Lines, Series
 from metastable.core.verdict import judge
 from metastable.fields import SelfAttention
 from metastable.measures import Points
@@ -68,14 +68,14 @@ def collapse_point(*, tokens: int, beta: float, seeds: int, size: float, count: 
         holds("symmetric sets end at the origin: largest |x|", "derived", max(even) < 1e-3,
               "< 1e-3", f"{max(even):.1e}"),
     ]  # fmt: skip
-    groups = np.concatenate([np.repeat(np.arange(seeds), tokens), np.arange(seeds)])
-    masses = np.concatenate([np.full(seeds * tokens, 1.0), np.full(seeds, 8.0)])
-    shown = min(seeds, 4)
-    keep = groups < shown
-    figure = Cloud(
-        np.concatenate([*starts, np.array(ends)])[keep], space="plane", groups=groups[keep],
-        masses=masses[keep], x=Axis("$x_1$"), y=Axis("$x_2$"),
-        caption=f"{shown} sets of tokens, one color each, and the point where each ends (large), "
-        f"β = {beta:g}.",
+    series = []
+    for k in range(min(seeds, 4)):
+        series.append(Series(f"set {k + 1}", *starts[k].T, style="points", group=k))
+        end = [[value] for value in ends[k]]
+        series.append(Series(f"its end {k + 1}", *end, style="points", group=k, marker="cross",
+                             sizes=[90.0]))  # fmt: skip
+    figure = Lines(
+        Axis("$x_1$"), Axis("$x_2$"), series, equal=True,
+        caption=f"Sets of tokens, one color each, and the point where each ends, β = {beta:g}.",
     )  # fmt: skip
     return Finding(rows, {"ends": figure})

@@ -82,7 +82,8 @@ def frank_wolfe_step(*, tokens: int, dims: list[int], hot: float, betas: list[fl
               max(below) <= 1 + 1e-9, "<= 1", f"{max(below):.3g} at most")
     )  # fmt: skip
     figure = plot_lines(
-        curves, "β", Axis("distance from the Frank–Wolfe point", scale="log"),
+        curves, "β",
+        Axis("distance from the Frank–Wolfe point", scale="log", limits=(1e-18, 100.0)),
         "Softmax attention at one token of each dimension; dashed: the bound by the gap of the two "
         "best scores.", theory=theory,
     )  # fmt: skip

@@ -71,13 +71,13 @@ def voronoi_cells(
             wrong += int(np.sum(ends != cell))
             total += len(start)
             if shown is None:
-                middle = found[len(kept) // 3]
+                middle = found[1]
                 shown = Cloud(
                     np.concatenate([middle, corners]), space="plane",
                     groups=np.concatenate([cell, np.full(vertices, -1)]),
                     segments=np.stack([start[vertices:], middle[vertices:]], axis=1),
                     x=Axis("$x_1$"), y=Axis("$x_2$"),
-                    caption=f"Tokens at t = {times[len(kept) // 3]:g} (SA clock) with the way they "
+                    caption=f"Tokens at t = {times[1]:g} (SA clock) with the way they "
                     "came, colored by the vertex nearest at the start; gray: vertices.",
                 )  # fmt: skip
     rows = [
