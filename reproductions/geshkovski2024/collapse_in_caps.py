@@ -33,7 +33,7 @@ ENTRY = Entry(
         "the exponential in the bound stays a constant. The slope λ/2 is derived here."
     ),
     planted="SelfAttention.value = 1.3",
-    settings={"betas": [60.0, 80.0, 100.0, 140.0, 200.0, 280.0], "each": 12, "rate": 0.3},
+    settings={"betas": [60.0, 80.0, 100.0, 140.0, 200.0], "each": 12, "rate": 0.3},
     fast={"betas": [60.0, 100.0, 160.0], "each": 6},
 )
 

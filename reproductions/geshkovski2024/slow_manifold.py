@@ -36,7 +36,7 @@ ENTRY = Entry(
         "Version 1 as transcribed, where x²/2 is the counterexample."
     ),
     planted="SelfAttention.value = 0.5",
-    settings={"betas": [2.0, 8.0, 32.0], "tokens": 7, "seed": 4},
+    settings={"betas": [2.0, 5.0, 8.0, 16.0], "tokens": 7, "seed": 4},
     fast={"betas": [2.0, 8.0]},
 )
 

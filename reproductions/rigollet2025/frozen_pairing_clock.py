@@ -56,7 +56,8 @@ def frozen_pairing_clock(*, cosine: float, masses: list[float], betas: list[floa
     frozen, moving, curves, rows = [], [], {}, []
     for beta in betas:
         last = math.exp(log_merge_time(angle, beta, until=math.acos(goal), masses=pair))
-        times = np.append(last * (1 - np.logspace(0, -6, 3000)), last * 1.001)
+        later = math.exp(log_merge_time(angle, beta, until=math.acos(goal + 0.1), masses=pair))
+        times = later * (1 - np.logspace(0, -8, 4000))
         run = flow(points, SelfAttention(beta), times[-1], frames=times)
         rho = np.sum(run.points[:, 0] * run.points[:, 1], axis=1)
         reached = float(np.interp(goal, rho, run.times))
