@@ -27,10 +27,11 @@ ENTRY = Entry(
     subject="rates",
     basis="report",
     limits="The size is that of typical deviations; the logarithm, which is about the worst pair, "
-    "and the probability of the theorem are not tested.",
+    "and the probability of the theorem are not tested. Runs end at t = 5, not 6 as first "
+    "set: later the spread at large d is rounding of the single precision of ensembles.",
     implies=("many_dimensions",),
     planted="SelfAttention.beta * 1.2",
-    settings={"tokens": 4, "dims": [1024, 16384], "beta": 2.0, "samples": 6000, "horizon": 6.0},
+    settings={"tokens": 4, "dims": [1024, 16384], "beta": 2.0, "samples": 6000, "horizon": 5.0},
     fast={"dims": [4096], "samples": 768},
 )
 
@@ -39,7 +40,7 @@ def spread_around_gamma(
     *, tokens: int, dims: list[int], beta: float, samples: int, horizon: float
 ) -> Finding:
     """The spread over starts is that of the linear response, and shrinks like e^{−2t}."""
-    times = np.linspace(0.0, horizon, 13)
+    times = np.linspace(0.0, horizon, 11)
     gamma = equiangular_cosine(times, beta, tokens)
     response = linear_response(times, beta, tokens)
     upper = np.triu_indices(tokens, 1)
@@ -53,13 +54,13 @@ def spread_around_gamma(
         expected = response / np.sqrt(dim)
         # All pairs may move together: one degree of freedom a start, error 1/√(2·samples).
         allowed = 4 / np.sqrt(2 * samples) + 4 / np.sqrt(dim)
-        for k in (4, 8, 12):
+        for k in (4, 7, 10):
             rows.append(judge(f"d = {dim}: spread at t = {times[k]:g}", "derived", expected[k],
                               spread[k], relative=allowed))  # fmt: skip
         curves[f"d = {dim}"] = (times, spread)
         law[f"linear response, d = {dim}"] = (times, expected)
-    fall = np.log(expected[8] / expected[12]) / (times[12] - times[8])
-    seen = np.log(spread[8] / spread[12]) / (times[12] - times[8])
+    fall = np.log(expected[6] / expected[10]) / (times[10] - times[6])
+    seen = np.log(spread[6] / spread[10]) / (times[10] - times[6])
     rows.append(judge("rate at which the spread dies out", "derived", fall, seen, relative=0.05))
     figure = plot_lines(
         curves, "time t (SA clock)", "root mean square of ⟨x_i,x_j⟩ − γ_β(t)",
