@@ -90,7 +90,8 @@ class SinkhornAttention(AttentionHead):
             # For a symmetric kernel f = g in the end, and their mean gets there much faster.
             return 0.5 * (f + g) if symmetric else -log_mass(kernel.right, left, log_w + f)
 
-        g = _fixed_point(scale, jnp.zeros_like(log_w), self.iterations, self.tolerance)
+        start = jnp.zeros_like(log_w)
+        g = _fixed_point(scale, start, self.iterations, self.tolerance, level=not symmetric)
         kernel = dataclasses.replace(kernel, column=log_w + g, zonal=False, own=False)
         return act(self.value, sum.attend(kernel, measure.points)[1])
 
@@ -145,18 +146,30 @@ def _compose(left: Array | None, right: Array) -> Array:
 
 
 def _fixed_point(
-    step: Callable[[Array], Array], start: Array, iterations: int, tolerance: float
+    step: Callable[[Array], Array], start: Array, iterations: int, tolerance: float, level: bool
 ) -> Array:
-    """Iterate until the change is below tolerance; a scan, so that gradients flow through it."""
+    """Iterate until the change is below tolerance; differentiated as the solution of x = step(x).
 
-    def advance(carry, _):
-        value, change = carry
+    Derivatives of the iteration itself would stop with it: around tokens placed so that the start
+    is the solution, such as a ring, none has been taken by then. `level` says that x may be moved
+    by a constant; the derivative is then the one of mean zero.
+    """
 
-        def once(value):
-            new = step(value)
-            return new, jnp.max(jnp.abs(new - value))
+    def solve(defect: Callable[[Array], Array], value: Array) -> Array:
+        def more(carry: Any) -> Array:
+            _, change, count = carry
+            return (change > tolerance) & (count < iterations)
 
-        return jax.lax.cond(change > tolerance, once, lambda v: (v, change), value), None
+        def advance(carry: Any) -> Any:
+            value, _, count = carry
+            change = defect(value)
+            return value + change, jnp.max(jnp.abs(change)), count + 1
 
-    (value, change), _ = jax.lax.scan(advance, (start, jnp.inf), length=iterations)
-    return jnp.where(change <= 100 * tolerance, value, jnp.nan)
+        value, change, _ = jax.lax.while_loop(more, advance, (value, jnp.inf, 0))
+        return jnp.where(change <= 100 * tolerance, value, jnp.nan)
+
+    def invert(linear: Callable[[Array], Array], right: Array) -> Array:
+        matrix = jax.jacobian(linear)(right)
+        return jnp.linalg.solve(matrix + 1 / right.size if level else matrix, right)
+
+    return jax.lax.custom_root(lambda x: step(x) - x, start, solve, invert)
