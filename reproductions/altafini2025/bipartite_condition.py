@@ -31,6 +31,7 @@ ENTRY = Entry(
         "The conditions are derived here. Beside the principal eigenvector a V with a negative "
         "eigenvalue is needed, so our example may not be the paper's."
     ),
+    implies=("several_attractors",),
     planted="SelfAttention.beta * 1.15",
     settings={"values": [2.0, 1.0, 0.4], "groups": [[3, 3], [2, 4]], "betas": [0.3, 0.8, 2.0]},
     fast={"groups": [[2, 3]], "betas": [0.3, 2.0]},

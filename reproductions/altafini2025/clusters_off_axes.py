@@ -33,7 +33,6 @@ ENTRY = Entry(
         "One symmetric family in the plane, with an indefinite V. The equation of q is quoted by a "
         "public note on symmetric heads and was derived again here."
     ),
-    implies=("several_attractors",),
     planted="SelfAttention.beta * 1.1",
     settings={"values": [2.0, -3.0], "beta": 1.5, "groups": [1, 1], "starts": 2000},
     fast={"starts": 200},

@@ -28,7 +28,6 @@ ENTRY = Entry(
     subject="clusters",
     basis="derived",
     limits="Q = K = I and regular polygons; the paper's class may hold other states.",
-    implies=("bipartite_condition",),
     planted="SelfAttention.beta * 1.15",
     settings={"sizes": [3, 4, 5, 8], "double": 1.0, "third": 0.5, "beta": 2.0},
     fast={"sizes": [3]},

@@ -32,7 +32,6 @@ ENTRY = Entry(
     subject="clusters",
     basis="report",
     limits="Q = K = I, a diagonal V in the plane and in R³; shares depend on the draw of starts.",
-    implies=("bipartite_condition", "consensus_on_eigenvectors"),
     planted="SelfAttention.value = [[1.0, 0.0], [0.0, 1.0]]",
     settings={"values": [2.0, 1.0], "tokens": 6, "betas": [0.3, 1.5], "starts": 2000},
     fast={"starts": 200},

@@ -32,7 +32,6 @@ ENTRY = Entry(
         "The example rests on a mirror symmetry that no finite random start has, and is ours; "
         "whether the paper's needs one we could not see."
     ),
-    contradicts=("density_rate",),
     planted="SelfAttention.beta * 1.2",
     settings={"light": 0.25, "betas": [0.3, 0.8, 2.0], "nodes": 60, "horizon": 60.0},
     fast={"betas": [0.3, 2.0], "nodes": 30},

@@ -31,7 +31,6 @@ ENTRY = Entry(
     subject="existence",
     basis="report",
     limits="Random starts and regular polygons only: other critical points are not searched.",
-    implies=("pentagon_stays",),
     planted="flow.horizon * 0.15",
     settings={"tokens": 16, "starts": 200, "ratio": 0.9, "betas": [0.25, 0.5, 1.0], "most": 24},
     fast={"tokens": 8, "starts": 40, "betas": [1.0], "most": 12},
@@ -44,7 +43,7 @@ def decreasing_taylor(
     """All starts end in one cluster, and no regular polygon is stable."""
     slopes = geometric(ratio)
     fields = {"φ′ = 1/(1 − rt)": Potential(slopes[0])}
-    fields |= {f"e^{{βt}}, β = {b:g}": SelfAttention(b, normalized=False) for b in betas}
+    fields |= {f"exp(βt), β = {b:g}": SelfAttention(b, normalized=False) for b in betas}
     together = {}
     for name, field in fields.items():
 
@@ -75,7 +74,7 @@ def decreasing_taylor(
     ]  # fmt: skip
     figure = plot_lines(
         {"φ′ = 1/(1 − rt)": (sizes, rates)}
-        | {f"e^{{βt}}/β, β = {b:g}": (sizes, r) for b, r in exponential.items()},
+        | {f"exp(βt)/β, β = {b:g}": (sizes, r) for b, r in exponential.items()},
         "vertices of the polygon", "largest growth rate (USA clock)",
         f"Regular polygons are unstable; r = {ratio:g}.", log="y", lines=True,
     )  # fmt: skip

@@ -33,7 +33,6 @@ ENTRY = Entry(
         "A basin that holds less than about 3/starts of the starts would be missed; states other "
         "than regular polygons are searched by random starts only."
     ),
-    implies=("triangle_below", "random_starts_meet"),
     planted="SelfAttention.beta * 2.5",
     settings={"sizes": [3, 4, 6, 9], "betas": [-0.3, -0.5, -0.6, -0.65], "starts": 600,
               "horizon": 1000.0, "control": -1.5},

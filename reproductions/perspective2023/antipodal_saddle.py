@@ -62,7 +62,7 @@ def antipodal_saddle(*, beta: float, offsets: list[float], groups: list) -> Find
     figure = plot_lines(
         {"tokens": (offsets, measured)}, "angle ε off the antipode",
         "time to a right angle (SA clock)",
-        f"Two tokens, β = {beta:g}: they wait ½(e^{{2β}} + 1) log(1/ε). Dashed: quadrature.",
+        f"Two tokens, β = {beta:g}: they wait ½(exp 2β + 1) log(1/ε). Dashed: quadrature.",
         theory={"quadrature": (offsets, expected)}, log="x",
     )  # fmt: skip
     return Finding(rows, {"waiting": figure})

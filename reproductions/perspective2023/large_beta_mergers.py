@@ -31,7 +31,6 @@ ENTRY = Entry(
         "C(d) = 1 and few starts: the theorem's constant is not known, and a share of starts is "
         "no proof for almost every one. Nothing here needs β ≥ n²."
     ),
-    implies=("random_starts_meet",),
     planted="SelfAttention.beta * 1.02",
     settings={"tokens": 8, "dim": 2, "draws": 20, "angle": 2.0, "groups": [[1, 1], [2, 3]]},
     fast={"tokens": 5, "draws": 3, "groups": [[2, 3]]},

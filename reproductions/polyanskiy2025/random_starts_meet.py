@@ -27,6 +27,7 @@ ENTRY = Entry(
     basis="report",
     limits="β up to 1.5: at β = 3 a fifth of the starts had not met by t = 600, as opposite groups "
     "wait e^{2β}; large β is in `large_beta_mergers`. Shares are no proof.",
+    implies=("large_beta_mergers",),
     planted="flow.horizon * 0.02",
     settings={
         "tokens": 12,

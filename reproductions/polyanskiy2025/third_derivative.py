@@ -30,6 +30,7 @@ ENTRY = Entry(
         "Read as quoted, with the integral over the whole circle, the criterion reaches to "
         "β = −0.192 and not only to −0.16; whether the paper's is stricter we could not see."
     ),
+    implies=("random_starts_meet",),
     planted="SelfAttention.beta * 1.3",
     settings={"angles": 512, "betas": 60, "most": 40.0},
     fast={"angles": 256, "betas": 16},
