@@ -70,7 +70,8 @@ def gap_counting(*, logs: list[float], samples: int) -> Finding:
                       "derived", 1.0, middle / seen["normal scores"][1][0],
                       absolute=0.15 + 4 * error / middle))  # fmt: skip
     figure = plot_lines(
-        seen, "log n", "critical β", "Three families of scores; β at which the largest weight is 1/2.",
+        seen, "log n", "critical β",
+        "Three families of scores; β at which the largest weight is 1/2.",
         theory=laws, log="xy",
     )  # fmt: skip
     return Finding(rows, {"scales": figure})
