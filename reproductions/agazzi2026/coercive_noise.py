@@ -33,7 +33,7 @@ ENTRY = Entry(
     ),
     planted="RandomPerceptron.scale = 0.8",
     settings={"dim": 6, "beta": 1.0, "repulsion": [0.0, 0.5, 4.0], "rho": 0.0,
-              "times": [0.1, 0.3, 0.6], "samples": 40000, "step": 0.002},
+              "times": [0.1, 0.3, 0.6], "samples": 10000, "step": 0.002},
     fast={"repulsion": [0.5, 4.0], "samples": 5000, "step": 0.005},
 )  # fmt: skip
 

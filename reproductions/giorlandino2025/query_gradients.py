@@ -79,7 +79,7 @@ def query_gradients(*, tokens: int, width: int, ratios: list[float], seeds: int)
         exact = [k * softmax_spread(2 * k**2 * math.log(n), n) for k in fine]
         series.append(Series(name, fine, exact, role="theory"))
     limit = np.maximum(1 - 1 / fine, 0) / 3
-    series.append(Series("n = ∞", fine, limit, role="theory", dash="dotted"))
+    series.append(Series("n = ∞", fine, limit, role="theory", dash="dashdot"))
     axes = Axis("κ, deviation of logits over √(2 log n)"), Axis("squared gradient of W_Q, scaled")
     return Finding(rows, {"gradients": Lines(*axes, series)})
 

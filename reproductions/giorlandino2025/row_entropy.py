@@ -72,6 +72,6 @@ def row_entropy(*, tokens: int, width: int, ratios: list[float], seeds: int) -> 
     for n, name in ((tokens, f"exact, n = {tokens}"), (1e12, "exact, n = 10¹²")):
         exact = [mean_entropy(k * np.sqrt(2 * np.log(n)), n) / np.log(n) for k in fine]
         series.append(Series(name, fine, exact, role="theory"))
-    series.append(Series("n = ∞", fine, np.maximum(1 - fine**2, 0), role="theory", dash="dotted"))
+    series.append(Series("n = ∞", fine, np.maximum(1 - fine**2, 0), role="theory", dash="dashdot"))
     axes = Axis("κ, deviation of logits over √(2 log n)"), Axis("entropy of a row / log n")
     return Finding(rows, {"entropy": Lines(*axes, series)})
