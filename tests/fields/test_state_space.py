@@ -14,7 +14,8 @@ AWAY = np.array([-1.0, 2.2, 7.0, 7.0, 29.0])
 GATE = [0.5, -1.0, 0.3]
 
 
-def drift(x, w, rows, times, decay, query, key, value, gate):
+def drift(x, w, rows, times, decay, operators, gate):
+    query, key, value = operators
     step = np.ones(len(x)) if gate is None else np.log1p(np.exp(x @ np.array(gate) + 0.2))
     taken = np.array([np.sum((w * step)[s >= S]) for s in S])
     at = np.array([np.sum((w * step)[s >= S]) for s in times])
@@ -31,7 +32,7 @@ def test_velocity_is_the_weighted_sum(gate):
     operators = matrices(3)
     field = ms.StateSpace(2.5, *operators, gate=gate, bias=0.2)
     for rows, times, at in [(x, S, None), (places(3), AWAY, ms.Points(places(3), times=AWAY))]:
-        expected = drift(x, w, rows, times, 2.5, *operators, gate)
+        expected = drift(x, w, rows, times, 2.5, operators, gate)
         assert error(velocity(field, m, at=at), expected) < 1e-12
 
 

@@ -12,7 +12,7 @@ from metastable.comparison.case import Case, applied, continuous
 from metastable.comparison.consensus import MANY
 from metastable.comparison.equation import MARGIN
 from metastable.core.verdict import Verdict, decide, judge, not_applicable
-from metastable.fields import StateSpace
+from metastable.fields import Field, StateSpace
 
 SOURCE = "vo2025demystifying, on the sphere; derived"
 NARROW, LEAST = 1e-4, 1e-7  # how far tokens are from their line, for linear theory and steppers
@@ -139,7 +139,8 @@ def _approach(case: Case, order: np.ndarray) -> np.ndarray:
     return rates - np.diag(rates.sum(axis=1))
 
 
-def _plain_value(field: StateSpace) -> bool:
+def _plain_value(field: Field) -> bool:
+    assert isinstance(field, StateSpace)
     return field.value is None or field.value.ndim == 0
 
 

@@ -95,6 +95,7 @@ _MAKERS: dict[str, Any] = {
     "piecewise": fields.Schedule.piecewise,
 }
 _CLASSES = "self_attention l2_attention sinkhorn_attention multi_head kuramoto noise gain rescaled"
-_CLASSES += " random_value positional_attention"
+_CLASSES += " random_value positional_attention sigmoid_attention sink_attention linear_attention"
+_CLASSES += " state_space kuramoto_network"
 for _kind in f"{_CLASSES} rope alibi window".split():
     _MAKERS[_kind] = getattr(fields, _kind.title().replace("_", ""))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
-from metastable.core.spec import Operator
 from metastable.fields.attention import act, matrix
 from metastable.fields.field import Field, Places, show_value
 from metastable.fields.sums import Sum
@@ -46,10 +45,10 @@ class LinearAttention(Field):
 
     def __init__(
         self,
-        query: Operator = None,
-        key: Operator = None,
-        value: Operator = None,
-        features: Literal["plain", "elu"] = "plain",
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
+        features: str = "plain",
         normalized: bool = False,
     ):
         if features not in ("plain", "elu"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jnp
-from metastable.core.spec import Count, Real, Whole
 from metastable.fields.field import Field, Places, show_value
 from metastable.fields.pairwise import turning
 from metastable.fields.sums import Sum
@@ -53,10 +52,10 @@ class KuramotoNetwork(Field):
 
     def __init__(
         self,
-        edges: Literal["complete", "ring", "path", "star"] | tuple[tuple[Whole, Whole], ...],
-        coupling: Real = 1.0,
-        frequencies: list[Real] | None = None,
-        reach: Count = 1,
+        edges: Any,
+        coupling: Any = 1.0,
+        frequencies: Any = None,
+        reach: int = 1,
     ):
         if isinstance(edges, str):
             if edges not in GRAPHS:

@@ -8,7 +8,6 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.core.spec import NonNegative, Operator, Real
 from metastable.fields.attention import AttentionHead, act
 from metastable.fields.field import Places, show_value
 from metastable.fields.pairwise import dense
@@ -41,11 +40,11 @@ class SigmoidAttention(AttentionHead):
 
     def __init__(
         self,
-        beta: NonNegative,
-        bias: Real = 0.0,
-        query: Operator = None,
-        key: Operator = None,
-        value: Operator = None,
+        beta: Any,
+        bias: Any = 0.0,
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
     ):
         super().__init__(beta, query, key, value)
         self.bias = jnp.asarray(checks.real("bias", bias), jnp.float64)

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.core.spec import NonNegative, Operator, Real
 from metastable.fields.attention import AttentionHead, act, logits
 from metastable.fields.field import Places, show_value
 from metastable.fields.position import Causal
@@ -46,11 +45,11 @@ class SinkAttention(AttentionHead):
 
     def __init__(
         self,
-        beta: NonNegative,
-        sink: Real = 0.0,
-        query: Operator = None,
-        key: Operator = None,
-        value: Operator = None,
+        beta: Any,
+        sink: Any = 0.0,
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
         causal: bool = False,
     ):
         super().__init__(beta, query, key, value)

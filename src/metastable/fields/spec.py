@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, SerializeAsAny, Tag
 
 from metastable.core.registry import Registry
-from metastable.core.spec import Model, NonNegative, Operator, Positive, Real, Whole
+from metastable.core.spec import Count, Model, NonNegative, Operator, Positive, Real, Whole
 
 
 class RopeSpec(Model):
@@ -57,6 +57,44 @@ class SinkhornSpec(Model):
     value: Operator = None
 
 
+class SigmoidSpec(Model):
+    kind: Literal["sigmoid_attention"]
+    beta: NonNegative
+    bias: Real = 0.0
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+
+
+class SinkSpec(Model):
+    kind: Literal["sink_attention"]
+    beta: NonNegative
+    sink: Real = 0.0
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+    causal: bool = False
+
+
+class LinearSpec(Model):
+    kind: Literal["linear_attention"]
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+    features: Literal["plain", "elu"] = "plain"
+    normalized: bool = False
+
+
+class StateSpaceSpec(Model):
+    kind: Literal["state_space"]
+    decay: NonNegative = 1.0
+    query: Operator = None
+    key: Operator = None
+    value: Operator = None
+    gate: list[Real] | None = None
+    bias: Real = 0.0
+
+
 class MultiHeadSpec(Model):
     kind: Literal["multi_head"]
     heads: tuple[SelfAttentionSpec, ...] = Field(min_length=1)
@@ -67,6 +105,16 @@ class KuramotoSpec(Model):
     kind: Literal["kuramoto"]
     coupling: Real = 1.0
     frequencies: list[Real] | None = None
+
+
+class KuramotoNetworkSpec(Model):
+    """`edges`: pairs of tokens, numbered from 0, or the name of a graph on all of them."""
+
+    kind: Literal["kuramoto_network"]
+    edges: Literal["complete", "ring", "path", "star"] | tuple[tuple[Whole, Whole], ...]
+    coupling: Real = 1.0
+    frequencies: list[Real] | None = None
+    reach: Count = 1
 
 
 class KrauseSpec(Model):
@@ -151,7 +199,8 @@ class PiecewiseSpec(Model):
 
 
 _Forces = KuramotoSpec | KrauseSpec | PotentialSpec | FeedForwardSpec | NoiseSpec
-_Forces = _Forces | RandomValueSpec | PositionalAttentionSpec
+_Forces = _Forces | RandomValueSpec | PositionalAttentionSpec | KuramotoNetworkSpec
+_Forces = _Forces | SigmoidSpec | SinkSpec | LinearSpec | StateSpaceSpec
 _Written = _Attention | _Forces | BlockSpec | GainSpec | RescaledSpec | PiecewiseSpec
 # Further fields: kind → "module:Class", whose signature is the spec.
 FIELDS = Registry(
@@ -159,11 +208,6 @@ FIELDS = Registry(
     _Written,
     {
         "random_heads": "metastable.fields.random:RandomHeads",
-        "sigmoid_attention": "metastable.fields.sigmoid:SigmoidAttention",
-        "sink_attention": "metastable.fields.sink:SinkAttention",
-        "linear_attention": "metastable.fields.linear:LinearAttention",
-        "state_space": "metastable.fields.state_space:StateSpace",
-        "kuramoto_network": "metastable.fields.network:KuramotoNetwork",
     },
 )
 FieldSpec = SerializeAsAny[Annotated[_Written, Field(discriminator="kind"), FIELDS.validator]]

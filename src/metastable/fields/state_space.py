@@ -8,7 +8,6 @@ from jaxtyping import Array, Float
 
 from metastable.core import checks
 from metastable.core.numerics import jax, jnp
-from metastable.core.spec import NonNegative, Operator, Real
 from metastable.fields.attention import act, matrix
 from metastable.fields.field import Field, Places, show_value
 from metastable.fields.pairwise import dense
@@ -50,12 +49,12 @@ class StateSpace(Field):
 
     def __init__(
         self,
-        decay: NonNegative = 1.0,
-        query: Operator = None,
-        key: Operator = None,
-        value: Operator = None,
-        gate: list[Real] | None = None,
-        bias: Real = 0.0,
+        decay: Any = 1.0,
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
+        gate: Any = None,
+        bias: Any = 0.0,
     ):
         self.decay = jnp.asarray(checks.nonnegative("decay", decay), jnp.float64)
         self.query = matrix("query", query)
