@@ -149,6 +149,23 @@ def test_the_command_exits_with_one(write, tmp_path):
     assert "limits must be filled in" in done.stderr
 
 
+def test_a_class_with_an_error_is_still_that_class():
+    class Field:
+        def __init__(self, beta):
+            self.beta = beta
+
+        @classmethod
+        def cold(cls):
+            return cls(9.0)
+
+    module = type(sys)("toy_module")
+    module.Field = Field
+    with planted(module, read_plant("Field.beta * 2.0")):
+        assert module.Field(1.0).beta == 2.0 and module.Field.cold().beta == 9.0
+        assert isinstance(Field(1.0), module.Field) and not isinstance(1.0, module.Field)
+    assert module.Field is Field
+
+
 def test_errors_in_arguments_results_attributes_and_modules():
     run = SimpleNamespace(times=np.array([1.0, 2.0]))
     module = type(sys)("toy_module")

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Plant", "planted", "read_plant"]
+__all__ = ["Plant", "instead", "planted", "read_plant"]
 
 _FORM = re.compile(r"(?P<name>\w+)(?:\.(?P<argument>\w+))? (?P<how>[*+=]) (?P<value>\S.*)")
 
@@ -93,11 +93,33 @@ class _Altered(ModuleType):
         return getattr(self.__dict__["_right"], name)
 
 
+class _Kind(type):
+    """A class that is called otherwise, and is the right one for everything else."""
+
+    right: type
+    call: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.call(*args, **kwargs)
+
+    def __instancecheck__(cls, one: object) -> bool:
+        return isinstance(one, cls.right)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.__dict__["right"], name)
+
+
+def instead(right: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """What may stand for a function or a class where calls are to go to `call`."""
+    if not isinstance(right, type):
+        return functools.wraps(right, updated=())(call)
+    return _Kind(right.__name__, (), {"right": right, "call": staticmethod(call)})
+
+
 def _wrong(right: Callable[..., Any], plant: Plant) -> Callable[..., Any]:
     accepted = inspect.signature(right).parameters if plant.argument else {}
     named = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in accepted.values())
 
-    @functools.wraps(right, updated=())
     def wrong(*args: Any, **kwargs: Any) -> Any:
         if plant.argument is None:
             return _changed(right(*args, **kwargs), plant)
@@ -116,7 +138,7 @@ def _wrong(right: Callable[..., Any], plant: Plant) -> Callable[..., Any]:
         bound.arguments[plant.argument] = _changed(value, plant)
         return right(*bound.args, **bound.kwargs)
 
-    return wrong
+    return instead(right, wrong)
 
 
 def _altered(result: Any, plant: Plant) -> Any:

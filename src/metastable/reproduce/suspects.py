@@ -7,7 +7,6 @@ theory comes last, because a wrong theory tests only that two numbers are compar
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.reproduce.planting import Plant
+from metastable.reproduce.planting import Plant, instead
 
 __all__ = ["Calls", "used_names", "watched"]
 
@@ -102,7 +101,6 @@ def _can_be_watched(one: Any) -> bool:
 def _noting(right: Any, name: str, calls: Calls) -> Any:
     signature = inspect.signature(right)
 
-    @functools.wraps(right, updated=())
     def noted(*args: Any, **kwargs: Any) -> Any:
         try:
             bound = signature.bind(*args, **kwargs)
@@ -117,7 +115,7 @@ def _noting(right: Any, name: str, calls: Calls) -> Any:
             calls.results.setdefault(name, kind)
         return result
 
-    return noted
+    return instead(right, noted)
 
 
 def _kind(value: Any) -> str:
