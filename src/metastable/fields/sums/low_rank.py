@@ -13,7 +13,23 @@ from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Attended, Kernel, Sum
 
-SIZES = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096)  # ranks that are compiled
+SIZES = (
+    16,
+    32,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+    1536,
+    2048,
+    4096,
+)  # ranks that are compiled
 NUGGET = 1e-13  # added to the diagonal of G_SS: pivots that have collapsed leave it singular
 KEPT = 2**21  # numbers n·r that are kept between the two products; more are computed again
 ROWS = 512  # rows at a time where they are computed again

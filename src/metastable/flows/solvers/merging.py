@@ -59,7 +59,7 @@ class MergingFlow(MergerSolver):
         self.many = measure.count > FEW
         self.ranks = None
         if self.many and how.sum is None:
-            self.ranks = Ranks(self.field, measure, self.sum, budget=0.1 * self.stepper.atol)
+            self.ranks = Ranks(self.field, measure, self.sum, budget=self.stepper.atol)
         self.speed = 0.0  # typical speed at the last look; 0 before the first
 
     def start(self) -> None:

@@ -28,7 +28,7 @@ from metastable.fields.sums.low_rank import (
 from metastable.measures import Points
 
 WORTH = 2500.0  # microseconds of a dense evaluation; below, compiling once more costs more
-PAYS = 0.6  # of the dense cost
+PAYS = 0.75  # of the dense cost
 HOPELESS = 1e6  # mean of R_ii over the tolerance: errors of the mean are 1e1 to 1e5 times smaller
 DECADES = 2.5  # by which errors fall in the time in which the fastest token would cover a radian
 LONELY = 30.0  # times the root mean square error, what a single token may be off
