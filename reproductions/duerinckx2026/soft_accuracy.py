@@ -37,8 +37,8 @@ ENTRY = Entry(
     planted="retrieval_profile.horizon * 1.5",
     settings={
         "modes": [1, 2, 3],
-        "sizes": [32, 64, 128],
-        "systems": 16384,
+        "sizes": [32, 64],
+        "systems": 8192,
         "slope": 3.0,
         "beta": 1.0,
         "words": 3.0,
