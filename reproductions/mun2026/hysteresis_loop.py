@@ -66,7 +66,8 @@ def hysteresis_loop(*, beta: float, dims: list[int], horizon: float) -> Finding:
             rows.append(judge(f"d = {dim}: alignment, {name}", "discontinuous above β_*", end,
                               float(size[-1]), absolute=5e-3))  # fmt: skip
             curves[f"d = {dim}, {name}"] = (run.times / kappa, size)
-            theory[f"fixed point, d = {dim}, {name}"] = (run.times / kappa, np.full(41, end))
+            if end > 0:
+                theory[f"fixed point, d = {dim}, κ = {kappa:.3g}"] = ([0, horizon], [end, end])
     figure = plot_lines(
         curves, "time t/κ (USA clock)", "alignment ∫⟨x, e⟩df",
         f"Unnormalised attention with noise, β = {beta:g}: two starts, three strengths of noise.",
