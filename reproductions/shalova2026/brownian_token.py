@@ -31,7 +31,7 @@ ENTRY = Entry(
         "distance on the sphere; sines stand for it here, within a factor of π/2."
     ),
     planted="RandomForm.scale = 1.2",
-    settings={"dim": 4, "times": [0.2, 0.4, 0.8, 1.6], "samples": 40000, "step": 0.005},
+    settings={"dim": 4, "times": [0.2, 0.4, 0.8, 1.6], "samples": 15000, "step": 0.005},
     fast={"samples": 8000, "step": 0.01},
 )
 

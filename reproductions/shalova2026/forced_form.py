@@ -29,7 +29,7 @@ ENTRY = Entry(
     limits="Two tokens, from nearly opposite and orthogonal starts; the attractor is not computed.",
     planted="RandomForm.forcing * 1.4",
     settings={"dim": 3, "gamma": 0.5, "rhos": [-0.999, 0.0], "times": [0.5, 1.0, 2.0, 4.0],
-              "samples": 40000, "step": 0.005},
+              "samples": 15000, "step": 0.005},
     fast={"samples": 8000, "step": 0.01, "rhos": [-0.999]},
 )  # fmt: skip
 

@@ -30,7 +30,7 @@ ENTRY = Entry(
     ),
     planted="pair_at.rho + 0.3",
     settings={"dim": 4, "rhos": [-0.8, -0.4, 0.0, 0.4, 0.8], "tokens": 5, "samples": 10000,
-              "horizon": 10.0, "step": 0.01},
+              "horizon": 10.0, "step": 0.02},
     fast={"rhos": [-0.5, 0.4], "samples": 2000, "step": 0.02},
 )  # fmt: skip
 
