@@ -59,7 +59,7 @@ def blow_up_or_growth(*, draws: int, horizon: float) -> Finding:
         pole = 1 / np.linalg.eigvalsh(half @ (A + A.T) @ half)[-1]
         head, other = SelfAttention(1.0, Q, K), SelfAttention(1.0, Q2, K2)
         # A second head that sees nothing keeps the compiled solver.
-        blind = SelfAttention(1.0, Q2, 0 * K2)
+        blind = SelfAttention(1.0, Q2, 1e-30 * K2)
         run = flow(start, MultiHead([head, blind]), 1.5 * pole, frames=40)
         one.append(run.statistics.get("blow_up_time", np.inf) / pole - 1)
         both = flow(start, MultiHead([head, other]), 1.5 * pole, frames=40)
