@@ -33,7 +33,7 @@ ENTRY = Entry(
         "an amount that falls only like n^{−(λ_1−λ_2)/(2λ_1)}."
     ),
     planted="predicted_angles + 0.7",
-    settings={"cases": [[5.0, 3], [7.0, 4]], "tokens": 4000, "seeds": 60},
+    settings={"cases": [[5.0, 3], [7.0, 4]], "tokens": 3000, "seeds": 40},
     fast={"cases": [[5.0, 3]], "tokens": 1000, "seeds": 16},
 )
 

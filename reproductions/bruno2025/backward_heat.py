@@ -27,12 +27,13 @@ ENTRY = Entry(
     basis="report",
     limits=(
         "Only while a solution of the backward equation exists: trigonometric starts on the circle "
-        "and S². Densities, not tokens."
+        "and S². Densities, not tokens. Rounding grows like e^{2t/e}, as the equation is ill-posed: "
+        "runs past t ≈ 50 (β = 500 here) show nothing else."
     ),
     planted="SelfAttention.beta * 1.25",
-    settings={"betas": [100.0, 200.0, 400.0, 800.0], "dims": [2, 3],
+    settings={"betas": [100.0, 200.0, 300.0], "dims": [2, 3],
               "amplitudes": [0.2, 0.15, 0.1], "span": 0.1},
-    fast={"betas": [100.0, 400.0], "dims": [2]},
+    fast={"betas": [100.0, 300.0], "dims": [2]},
 )  # fmt: skip
 
 

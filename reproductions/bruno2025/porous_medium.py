@@ -32,7 +32,7 @@ ENTRY = Entry(
         "that of densities relative to the uniform measure."
     ),
     planted="SelfAttention.normalized = True",
-    settings={"betas": [50.0, 100.0, 200.0, 400.0], "amplitudes": [0.2, 0.15], "span": 0.3},
+    settings={"betas": [50.0, 100.0, 200.0], "amplitudes": [0.2, 0.15], "span": 0.3},
     fast={"betas": [50.0, 200.0]},
 )
 
