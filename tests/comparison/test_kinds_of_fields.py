@@ -174,3 +174,18 @@ def test_densities_move_under_them_by_linear_theory(field):
     assert growth is not None
     seen = [float(ms.observe.amplitudes(frame, 2)[-1]) for frame in run.frames]
     assert np.log(seen[-1] / seen[0]) == pytest.approx(growth.rates[1], rel=1e-5)
+
+
+def test_a_sigmoid_too_sharp_to_expand_says_so():
+    for field in (ms.SigmoidAttention(1e5, -3e4), ms.SigmoidAttention(1e300)):
+        assert "β ≤ 300" in ms.predict(field, 3, 100).reasons["rates"]
+
+
+FOR_ONE = [described for described in DESCRIBED if not isinstance(described.get("edges"), list)]
+
+
+@pytest.mark.parametrize("described", FOR_ONE, ids=lambda d: d["kind"])
+def test_one_token_alone_is_compared(described):
+    field = build_field(TypeAdapter(FieldSpec).validate_python(described), 3)
+    run = ms.flow(ms.Points(np.eye(3)[:1]), field, 1.0, frames=3, progress=False)
+    assert compare(run).agrees

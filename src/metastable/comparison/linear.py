@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from metastable.fields import Field, Kuramoto, KuramotoNetwork, L2Attention, SelfAttention
+from metastable.fields import (
+    Field,
+    Kuramoto,
+    KuramotoNetwork,
+    L2Attention,
+    SelfAttention,
+    SigmoidAttention,
+)
 from metastable.fields.heads import MultiHead
 from metastable.fields.sink import SinkAttention
 from metastable.fields.zonal import potential_of
@@ -19,9 +26,10 @@ from metastable.theory.bessel import log_reduced_bessel
 
 LARGEST_BETA = 1e300
 MOST_RATES = 4096
+SHARPEST = 300.0  # β of a sigmoid whose rates are known
 UNKNOWN = (
-    "linear theory needs isotropic forces: heads with Q, K, V multiples of I (softmax, sigmoid, "
-    "plain linear), potentials, Kuramoto without frequencies or graph, or sums of these"
+    "linear theory needs isotropic forces: heads with Q, K, V multiples of I (softmax, sigmoid "
+    "of β ≤ 300, plain linear), potentials, Kuramoto without frequencies or graph, or sums of these"
 )
 
 
@@ -56,6 +64,8 @@ def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
     potentials: list[Any] = []
     for mover in getattr(field, "parts", (field,)):
         if (potential := potential_of(mover)) is not None:
+            if isinstance(mover, SigmoidAttention) and not _resolved(mover):
+                return None
             potentials.append(potential)
         elif mover.clock is not None:
             found = _heads_of(mover, dim)
@@ -70,6 +80,12 @@ def linear_growth(field: Field, dim: int, kappa: float) -> Growth | None:
         rates = rates + spectrum.potential_rates(functools.partial(_values, potential), dim, 32)
     best = int(np.argmax(rates))
     return Growth(rates, best + 1, float(rates[best]))
+
+
+def _resolved(head: SigmoidAttention) -> bool:
+    """Whether the sigmoid is wide enough for the quadrature behind the rates, 2048 nodes."""
+    numbers = [1.0 if o is None else float(o) for o in (head.query, head.key)]
+    return abs(float(head.beta) * numbers[0] * numbers[1]) <= SHARPEST
 
 
 def _values(potential: Any, s: np.ndarray) -> np.ndarray:

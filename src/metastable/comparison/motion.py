@@ -128,7 +128,8 @@ def energy_monotone(case: Case) -> Verdict | None:
     if case.discrete and not (residual and case.attractive):
         return not_applicable(claim, f"{PAPER}, §3", "a statement about continuous depth")
     change = sign * np.diff(energies)
-    worst = float(min(change.min(initial=0.0), 0.0)) / float(np.abs(energies).max())
+    size = max(float(np.abs(energies).max()), 1e-300)  # a graph without edges has no energy
+    worst = float(min(change.min(initial=0.0), 0.0)) / size
     return judge(claim, f"{PAPER}, §3; derived", 0.0, worst, absolute=1e-10)
 
 
