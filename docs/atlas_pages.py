@@ -28,7 +28,7 @@ def write_map_page(folder: Path) -> None:
     lines = [
         "# Map of the field",
         "",
-        f"Of {len(claims)} published claims from {len(sources())} sources {count(claims, 'agree')} "
+        f"Of {len(claims)} claims from {len(sources())} sources {count(claims, 'agree')} "
         f"hold and {count(claims, 'disagree')} do not hold as stated; verdicts of runs: {ran}, the "
         'others as known. <a href="../_static/map.html">The same as one page to search</a>, which '
         "`metastable reproduce --map` writes from your own runs. [How to read and extend it]"

@@ -50,8 +50,8 @@ def reproduce(
     must change its verdict; exit code 1 when it does not, or when the entry is incomplete. Where no
     error is named, one that changes the verdict is looked for.
     """
-    if check and names:
-        return _check(names, out, as_json)
+    if check:
+        return _check(names or [], out, as_json)
     if map_:
         return _map(out, as_json)
     if list_ or not names:

@@ -21,6 +21,8 @@ Say = Callable[[str], None]
 
 def check(asked: Sequence[str], out: Path, say: Say = lambda line: None) -> Record:
     """Check files, entries by name, sources or "all"; what has not changed is not done again."""
+    if not asked:
+        raise ValueError("NAME must be an entry, its file, a source or all; got none: name one.")
     found = [each for one in asked for each in find_contributed(one)]
     records: list[Record] = []
     interrupted = False

@@ -58,8 +58,11 @@ def write_atlas(
 
 def _answer(claims: Sequence[Claim], library: Sequence[Any], pairs: Sequence[Any]) -> str:
     count = lambda verdict: sum(claim["verdict"] == verdict for claim in claims)
-    told = f"Of {len(claims)} published claims from {len(library)} sources {count('agree')} hold"
-    told += f" and {count('disagree')} do not hold as stated" if count("disagree") else ""
+    run = any(claim["ran"] for claim in claims)  # else what is shown was found elsewhere
+    told = f"Of {len(claims)} claims from {len(library)} sources {count('agree')} "
+    told += "hold" if run else "are known to hold"
+    if count("disagree"):
+        told += f" and {count('disagree')} {'do not' if run else 'not to'} hold as stated"
     told += f"; {len(pairs)} pairs contradict each other, and a run decides each" if pairs else ""
     return told + "."
 
