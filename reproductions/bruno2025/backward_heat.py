@@ -27,7 +27,7 @@ ENTRY = Entry(
     basis="report",
     limits=(
         "Only while a solution of the backward equation exists: trigonometric starts on the circle "
-        "and S². Densities, not tokens. Rounding grows like e^{2t/e}, as the equation is ill-posed: "
+        "and S². Densities, not tokens. Rounding grows like e^{2t/e}, being ill-posed: "
         "runs past t ≈ 50 (β = 500 here) show nothing else."
     ),
     planted="SelfAttention.beta * 1.25",

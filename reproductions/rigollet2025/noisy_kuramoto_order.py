@@ -35,7 +35,7 @@ ENTRY = Entry(
     ),
     planted="Noise.kappa * 1.25",
     settings={"cases": [[2, 4.0], [3, 6.0], [8, 14.0]], "low": [[2, 1.0], [3, 1.5]],
-              "tokens": 2000, "runs": 12, "step": 0.02},
+              "tokens": 800, "runs": 8, "step": 0.02},
     fast={"cases": [[3, 6.0]], "low": [[3, 1.5]], "tokens": 300, "runs": 5, "step": 0.04},
 )  # fmt: skip
 
