@@ -41,15 +41,15 @@ def quadratic_system(*, cases: list, horizon: float) -> Finding:
         field = SelfAttention(beta, normalized=False) + Noise(kappa)
         start = Density([1.0, 0.3, 0.12 - 0.1j, 0.05j], 2)
         run = flow(start, field, horizon * kappa, frames=2)
-        end = np.array(run.frames[-1].coefficients)[:33]
-        end = np.r_[end, np.zeros(33 - len(end))]
-        w = weights(beta, 32)
+        end = np.array(run.frames[-1].coefficients)[:65]
+        end = np.r_[end, np.zeros(65 - len(end))]
+        w = weights(beta, 64)
         left = float(np.max(np.abs(defect(end, w, kappa)[:16])))
         name = f"β = {beta:g}, κ = {kappa:g}"
         # The stepper's relative error is 1e−6; sums of sixteen terms of size k.
         rows.append(judge(f"{name}: largest defect of the system at the end of the flow",
                           "quadratic system", 0.0, left, absolute=1e-4))  # fmt: skip
-        root = solve(0.8 ** (np.arange(33) ** 1.5), w, kappa)
+        root = solve(0.8 ** (np.arange(65) ** 1.5), w, kappa)
         off = float(np.max(np.abs(np.abs(end) - np.abs(root))))
         rows.append(judge(f"{name}: |a_1| of its root", "quadratic system", abs(root[1]),
                           float(np.abs(end[1])), absolute=1e-5))  # fmt: skip

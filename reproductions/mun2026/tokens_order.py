@@ -49,7 +49,7 @@ def tokens_order(*, beta: float, dims: list[int], tokens: int, seeds: int) -> Fi
         for factor in (0.5, 1.8):
             kappa = factor * threshold
             field = SelfAttention(beta, normalized=False) + Noise(kappa)
-            horizon, runs = 16.0 * kappa / dim, []
+            horizon, runs = 17.5 * kappa / (dim - 1), []
             for seed in range(seeds):
                 run = flow(uniform(tokens, dim, seed), field, horizon, frames=81, seed=seed,
                            stepper=Geodesic(0.025 * kappa / dim))  # fmt: skip
@@ -70,7 +70,7 @@ def tokens_order(*, beta: float, dims: list[int], tokens: int, seeds: int) -> Fi
                               absolute=4 * error + bias))  # fmt: skip
             name = f"d = {dim}, κ = {factor:g} κ_#"
             curves[name] = (run.times * dim / kappa, runs.mean(axis=0))
-            theory[f"limit, {name}"] = ([0, 16.0], [exact, exact])
+            theory[f"limit, {name}"] = ([0, horizon * dim / kappa], [exact, exact])
     figure = plot_lines(
         curves, "time t d/κ (USA clock)", "mean squared alignment",
         f"{tokens} tokens from a uniform start, {seeds} seeds, β = {beta:g}.", theory=theory,

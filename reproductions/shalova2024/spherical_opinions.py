@@ -45,8 +45,10 @@ def spherical_opinions(
         for factor in factors:
             kappa = factor * dim
             field, late = SelfAttention(0.0) + Noise(kappa), []
+            # Fourteen times the slowest time of linear theory.
+            horizon = 14 * dim / (dim - 1) / abs(1 - 1 / factor)
             for seed in range(seeds):
-                run = flow(uniform(tokens, dim, seed), field, 16.0, frames=41, seed=seed,
+                run = flow(uniform(tokens, dim, seed), field, horizon, frames=41, seed=seed,
                            stepper=Geodesic(0.04))  # fmt: skip
                 late.append(np.mean([float(order_parameter(x)) ** 2 for x in run.frames[20:]]))
             exact = _alignment(kappa, dim) ** 2 if factor > 1 else 1 / tokens / (1 - factor)
