@@ -1,8 +1,10 @@
 """The checker of entries: what it lets pass, what it refuses, and the errors it plants."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,6 +70,15 @@ def test_a_good_entry_passes_and_says_which_row_flips(write, tmp_path):
     record = checked(write(**GOOD), tmp_path / "out")
     assert record["ok"] and record["problems"] == [] and record["verdict"] == "agree"
     assert record["flipped"] == ["probability"] and record["planted"] == GOOD["planted"]
+
+
+def test_the_skeleton_of_the_documents_passes(write, tmp_path):
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    file = write(**GOOD).with_name("pair_of_tokens.py")
+    file.write_text(next(b for b in blocks if "def pair_of_tokens" in b), encoding="utf-8")
+    record = checked(file, tmp_path / "out")
+    assert record["ok"] and record["flipped"], record["problems"]
 
 
 def test_an_entry_that_does_not_notice_its_error_is_refused(write, tmp_path):
