@@ -54,7 +54,8 @@ def contraction(case: Case) -> Verdict | None:
     """Differences of tokens in one cluster at c, in which all attend to all alike.
 
     ẋ_i = P_{x_i}F, F the same for all to first order, so that δ̇ = −⟨c,F(c)⟩(δ − mean): 1 for SA
-    with V = I, e^β for USA, ⟨c,Vc⟩ in general, W′(1) for a potential, K for Kuramoto. With masks
+    with V = I, e^β for USA, ⟨c,Vc⟩ in general, W′(1) for a potential, K for Kuramoto. Under USA with
+    matrices F differs from token to token to first order, see `_differences`. With masks
     and positions A_ij remains at consensus, and δ̇ = v(A − I)δ. A residual layer of step ε divides
     differences by 1 + ε⟨c,F⟩, to first order the same: its rate is log(1 + ε⟨c,F⟩)/ε.
     """
@@ -78,6 +79,12 @@ def contraction(case: Case) -> Verdict | None:
             return not_applicable(claim, SOURCE, f"needs V = vI and at most {MANY} tokens")
         moved = expm(matrix * span) @ apart[0]
         moved -= weights @ moved
+        expected = -math.log(math.sqrt(float(weights @ np.sum(moved**2, axis=1))) / sizes[0]) / span
+        doubt = 0.0
+    elif isinstance(case.field, SelfAttention) and _is_uneven(case.field):
+        if case.discrete:
+            return not_applicable(claim, SOURCE, "needs continuous depth where Q, K and V turn")
+        moved = apart[0] @ _differences(case.field, centres[0], span).T
         expected = -math.log(math.sqrt(float(weights @ np.sum(moved**2, axis=1))) / sizes[0]) / span
         doubt = 0.0
     else:
@@ -136,6 +143,9 @@ def rate_at(field: Field, c: np.ndarray, t: float, radius: float) -> float | Non
         return float(field.coupling) if field.frequencies is None else None
     if isinstance(field, Krause):
         return 1.0
+    heads = [field, *getattr(field, "heads", ())]
+    if any(isinstance(head, SelfAttention) and _is_uneven(head) for head in heads):
+        return None  # among other forces
     if not isinstance(field, Block):
         moved = _pull(field, c, t)
         return None if moved is None else float(c @ moved)
@@ -204,6 +214,38 @@ def _share(field: SigmoidAttention | SinkAttention | LinearAttention, c: np.ndar
     if isinstance(field, SinkAttention):
         return None if field.causal else float(expit(logit - float(field.sink)))
     return float(expit(logit + float(field.bias)))
+
+
+def _is_uneven(field: SelfAttention) -> bool:
+    """Whether tokens of one cluster are moved unlike each other to first order: USA with matrices.
+
+    The weight e^{β⟨Qx,Kc⟩} differs between them along P_cQᵀKc, which is nought where Q and K are
+    multiples of the identity, and moves them along P_cVc, which is nought where V is one.
+    """
+    turns = [np.ndim(getattr(field, name)) > 0 for name in ("query", "key", "value")]
+    return not field.normalized and turns[2] and (turns[0] or turns[1])
+
+
+def _differences(field: SelfAttention, c: np.ndarray, span: float) -> np.ndarray:
+    """What differences of tokens in one cluster at c are multiplied by over `span`, under USA.
+
+    With F = e^{β⟨Qc,Kc⟩}Vc: ċ = P_cF and δ̇ = −⟨c,F⟩δ − c⟨F,δ⟩ + βP_cF⟨QᵀKc,δ⟩, derived here.
+    """
+    dim, beta = len(c), float(field.beta)
+    turned = None if field.query is None else np.transpose(np.asarray(field.query))
+
+    def slope(t: float, state: np.ndarray) -> np.ndarray:
+        c, flow = state[:dim] / np.linalg.norm(state[:dim]), state[dim:].reshape(dim, dim)
+        pull = _output(field, c)
+        assert pull is not None
+        seen = applied(turned, applied(field.key, c[None]))[0]
+        across = pull - (c @ pull) * c
+        matrix = -(c @ pull) * np.eye(dim) - np.outer(c, pull) + beta * np.outer(across, seen)
+        return np.concatenate([across, (matrix @ flow).ravel()])
+
+    start = np.concatenate([c / np.linalg.norm(c), np.eye(dim).ravel()])
+    end = solve_ivp(slope, (0.0, span), start, rtol=1e-10, atol=1e-13).y[:, -1]
+    return end[dim:].reshape(dim, dim)
 
 
 def positional_attention(case: Case, c: np.ndarray) -> np.ndarray | None:
