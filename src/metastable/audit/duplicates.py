@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
+from metastable.audit.corpus import plural
 from metastable.audit.validity import Condition
 
 WORDS = 5  # of a shingle
@@ -59,7 +60,8 @@ def check_duplicates(pairs: Sequence[tuple[str, str, float]]) -> Condition:
     if pairs:
         name, other, alike = pairs[0]
         told = (
-            f"{len(pairs)} pairs say nearly the same, such as protected {name!r} and control "
+            f"{plural(len(pairs), 'pair')} {'says' if len(pairs) == 1 else 'say'} nearly the same, "
+            f"such as protected {name!r} and control "
             f"{other!r} (Jaccard {alike:.2f}): take them out of one set"
         )
     return Condition("no near-duplicates across sets", not pairs, told, {"pairs": len(pairs)})

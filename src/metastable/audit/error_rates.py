@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from metastable.audit.corpus import plural
 from metastable.audit.evidence import REPRODUCES, TRAINED
 from metastable.audit.spec import AuditConfig
 from metastable.audit.verdict import CANNOT_TELL
@@ -183,5 +184,5 @@ def error_sentence(table: Mapping[str, Any], config: AuditConfig, documents: Seq
     if model.family == "folder" or model.size == "large":
         told += " Models there were small, of at most 0.4 million parameters: others may differ."
     if not size / 2 <= least <= 2 * size:
-        told += f" This audit has {least} documents, unlike any of those."
+        told += f" This audit has {plural(least, 'document')}, unlike any of those."
     return told

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,6 +85,8 @@ def write_plan(case: AuditCase, folder: Path) -> dict[str, Any]:
     write_whole(folder / SPEC, case.config.to_toml().encode())
     text = json.dumps(plan, indent=2, ensure_ascii=False) + "\n"
     write_whole(folder / PLAN, text.encode())
+    for line in case.repeated():
+        print(f"metastable: {line}", file=sys.stderr)
     return plan
 
 

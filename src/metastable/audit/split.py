@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.audit.corpus import Corpus, Document
+from metastable.audit.corpus import Corpus, Document, plural
 from metastable.core import checks
 
 Window = tuple[str, str]
@@ -221,9 +221,10 @@ def _draw(
             rest.append(document)
     if len(drawn) < wanted:
         raise ValueError(
-            f"items and controls need {wanted} documents with {per_document} windows of "
-            f"{cut.length} characters not found elsewhere; the corpus has {len(drawn)}: ask for "
-            "fewer items, more per_document, a shorter length, or bring more documents."
+            f"items and controls need {plural(wanted, 'document')} with "
+            f"{plural(per_document, 'window')} of {cut.length} characters not found elsewhere; "
+            f"the corpus has {len(drawn)}: ask for fewer items, more per_document, a shorter "
+            "length, or bring more documents."
         )
     return drawn, rest
 
@@ -257,9 +258,10 @@ def _spread(
                 windows.append((before, text))
     if len(windows) < wanted:
         raise ValueError(
-            f"background needs {wanted} windows of documents that are neither protected nor "
-            f"control; {len(windows)} are left: lower background, items or controls, or bring more "
-            "documents."
+            f"background needs {plural(wanted, 'window')} of documents that are neither protected "
+            f"nor control (240 unless split.background says otherwise); {len(windows)} are left: "
+            + (f"set split.background = {len(windows)}, " if windows else "")
+            + "lower items or controls, or bring more documents."
         )
     return windows[:wanted]
 
@@ -268,10 +270,12 @@ def _refuse_known(corpus: Corpus, control: Corpus, length: int, n: int) -> None:
     """Refuse controls that stand in the corpus: they may have been trained on."""
     same = {d.text for d in corpus.documents} & {d.text for d in control.documents}
     if same:
-        name = next(d.name for d in control.documents if d.text in same)
+        first = next(d for d in control.documents if d.text in same)
+        own = next(d.name for d in corpus.documents if d.text == first.text)
         raise ValueError(
-            f"protected and control sets must not overlap; {len(same)} documents stand in both, "
-            f"such as {name!r}: take them out of one."
+            f"protected and control sets must not overlap; {plural(len(same), 'text')} of one "
+            f"{'is' if len(same) == 1 else 'are'} in the other too, such as protected {own!r}, the "
+            f"same as control {first.name!r}: take them out of one."
         )
     # Every n-th n-gram: a window found whole holds one of them, and millions need not be kept.
     grams = {d.text[k : k + n] for d in corpus.documents for k in range(0, len(d.text), n)}

@@ -7,6 +7,7 @@ from the empirical law of the training set, which is reported.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +20,19 @@ from torch import Tensor
 
 from metastable.audit.alphabet import Alphabet, Bytes, Characters, Tokens
 from metastable.audit.split import Window
+from metastable.core.folder import MANIFEST
 from metastable.models.folder import WEIGHTS
 from metastable.models.own.language import LanguageModel, pick
 from metastable.models.own.recurrent import Recurrent, RecurrentConfig
+from metastable.models.own.saving import FORMAT
 from metastable.models.own.tasks import Batch
 from metastable.models.own.training import Fit, Recipe, train_model
 from metastable.models.own.transformer import DecoderOnly, TransformerConfig
 from metastable.models.pretrained import sha256
 
 Family = Literal["transformer", "rnn", "lstm", "gru"]
+
+TOKENISERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model")
 
 # Width and layers; parameters with an alphabet of 90: 64 k, 353 k, 1.2 M.
 SIZES = {"basic": (48, 2), "complex": (96, 3), "large": (128, 6)}
@@ -182,7 +187,7 @@ def open_model_folder(folder: str | Path, device: str = "cpu") -> Target:
 
 
 def refuse_folder(folder: str | Path) -> None:
-    """Refuse what cannot be a model folder, by the names of its files: before anything is read."""
+    """Refuse what cannot be a model folder, by its files and config.json; weights stay closed."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"model folder must exist; nothing at {folder}: check the path.")
@@ -192,6 +197,33 @@ def refuse_folder(folder: str | Path) -> None:
                 f"model folder must hold {' or '.join(patterns)}; none in {folder}: name the "
                 "folder that holds the model's files."
             )
+    _refuse_config(folder)
+    if not any((folder / name).is_file() for name in TOKENISERS):
+        raise ValueError(
+            f"model folder must hold a tokeniser ({', '.join(TOKENISERS)}); none in {folder}: add "
+            "its files."
+        )
+
+
+def _refuse_config(folder: Path) -> None:
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise ValueError(
+            f"{folder / 'config.json'} must be JSON; it cannot be read: get the file again."
+        ) from None
+    if isinstance(config, dict) and config.get("format") == FORMAT:
+        audit = folder.parent if (folder.parent / MANIFEST).is_file() else "DIR"
+        raise ValueError(
+            f'a model of family "folder" must be one of Hugging Face; {folder} was trained by '
+            f"metastable itself: run `metastable audit serve {audit}` on the audit that trained it "
+            'and set family = "text" with the url that it prints.'
+        )
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise ValueError(
+            f"{folder / 'config.json'} must name the model's architecture (model_type); it does "
+            "not: name the folder of a causal language model, or get the file again."
+        )
 
 
 def file_digests(path: str | Path) -> dict[str, str]:

@@ -22,7 +22,7 @@ from metastable.audit.evidence import number
 from metastable.audit.plan import PLAN, read_plan, refuse_changes
 from metastable.audit.spec import AuditConfig
 from metastable.audit.talk import SAMPLES, TRANSCRIPT, replay
-from metastable.audit.target import Target, open_model_folder, torch_device
+from metastable.audit.target import Target, open_model_folder, refuse_folder, torch_device
 from metastable.core.folder import DERIVED, MANIFEST, SPEC, open_folder, write_whole
 from metastable.core.result import VERDICTS, plain
 
@@ -239,6 +239,7 @@ def _target(folder: Path, case: audit.AuditCase) -> Target:
 def open_target(folder: Path) -> Target:
     """M of a bundle that keeps it, or of a Hugging Face folder."""
     if not (folder / MANIFEST).is_file():
+        refuse_folder(folder)
         return open_model_folder(folder)
     config = AuditConfig.load(folder / SPEC)
     if config.model.family == "text":

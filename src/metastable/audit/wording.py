@@ -11,9 +11,10 @@ from metastable.audit.verdict import CANNOT_TELL, NO_EVIDENCE
 Facts = Mapping[str, Any]
 
 MEANING = {
-    TRAINED: "M finds protected texts likelier than matched texts it has not seen, beyond chance.",
-    REPRODUCES: "Protected texts come out of M near-verbatim, beyond matched texts, by prompts "
-    "that cannot hold them.",
+    TRAINED: "The model finds protected texts likelier than matched texts it has not seen, "
+    "beyond chance.",
+    REPRODUCES: "Protected texts come out of the model near-verbatim, beyond matched texts, "
+    "by prompts that cannot hold them.",
     NO_EVIDENCE: "Nothing was found at this size and level. That is not proof of absence.",
     CANNOT_TELL: "A condition failed, which is named: neither presence nor absence follows.",
 }

@@ -40,8 +40,11 @@ def plot_familiarity(likely: Question) -> Lines:
         series.append(Series(name, sign * np.sort(values), places, **look))
     y = Axis("", places=[0, 1], names=["control", "protected"], limits=(-0.5, 1.5))
     x = Axis(f"{likely.title}, by document")
-    caption = "One dot a document. If the model was not trained on the protected texts, both rows "
-    caption += "look alike."
+    way = "left, a lower" if sign < 0 else "right, a higher"
+    caption = (
+        f"One dot a document. Further {way} value, means more familiar to the model. If it was "
+    )
+    caption += "not trained on the protected texts, both rows look alike."
     look = {"title": "trained on", "legend": False, "size": (4.6, 3.2), "caption": caption}
     return Lines(x, y, series, **look)
 
@@ -53,7 +56,10 @@ def plot_written(prompts: Sequence[Question]) -> Bars:
     axes = Axis("prompt"), Axis("share written near-verbatim", limits=(0.0, 1.0))
     caption = "Passages that come out near-verbatim. A prompt that makes controls come out too may "
     caption += "hold the text itself."
-    look: dict[str, Any] = {"title": "reproduces", "size": (4.6, 3.2), "caption": caption}
+    title = "reproduces"
+    if not any(np.any(own) for own in shares.values()):
+        title, caption = f"{title}: nothing came out", f"Nothing came out. {caption}"
+    look: dict[str, Any] = {"title": title, "size": (4.6, 3.2), "caption": caption}
     return Bars([q.name for q in prompts], shares, *axes, **look)
 
 
@@ -65,8 +71,10 @@ def plot_errors(rows: Rows, score: str) -> Lines:
         own = [row for row in rows if row["generator"] == kind]
         series += _means(own, score, "budget", dash, kind if len(kinds) > 1 else "")
     x = Axis("length of the prompt (vectors or tokens)", scale="log2")
-    caption = "Error of what M writes, mean over items with 95 % intervals. A long prompt writes "
-    caption += "the text itself, seen or not: only the distance from the controls is evidence."
+    caption = "Error of what the model writes, mean over items with 95 % intervals. A long prompt "
+    caption += (
+        "writes the text itself, seen or not: only the distance from the controls is evidence."
+    )
     y = Axis(score_in_words(score), limits=(-0.03, None))
     return Lines(x, y, series, size=(5.2, 4.4), caption=caption)
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from metastable.audit.audit import ITEMS, read_facts
 from metastable.audit.collect import read_rows
-from metastable.audit.corpus import PIXELS
+from metastable.audit.corpus import PIXELS, plural
 from metastable.audit.error_rates import TABLE, error_sentence, read_table
 from metastable.audit.evidence import REPRODUCES, TRAINED, Question, error_score, questions
 from metastable.audit.evidence import rank_items as rank
@@ -147,7 +147,9 @@ def _report_one(folder: Path) -> Path:
     failed = sum(c["held"] is False for c in conditions)
     passed = sum(c["held"] is True for c in conditions)
     left_out = len(conditions) - passed - failed
-    counted = f"{passed} conditions hold, {failed} fail, {left_out} were not run"
+    counted = f"{passed} condition{' holds' if passed == 1 else 's hold'}, {failed} "
+    counted += f"fail{'s' if failed == 1 else ''}, {left_out} w{'as' if left_out == 1 else 'ere'} "
+    counted += "not run"
     checked = Table(["condition", "verdict", "told"], cells)
     items: list[Block] = []
     if written is not None:
@@ -160,7 +162,7 @@ def _report_one(folder: Path) -> Path:
     texts = {name: (folder / name).read_text("utf-8") for name in (SPEC, MANIFEST)}
     return page(
         folder / "report.html",
-        "Was this model trained on protected texts, and does it reproduce them?",
+        "Was this model (M) trained on protected texts, and does it reproduce them?",
         sentence=_opening(summary),
         figures=figures,
         sections=[
@@ -287,7 +289,8 @@ def _finding(finding: Mapping[str, Any]) -> list[Block]:
     else:
         rows = [row[:-1] for row in rows]
     if rows:
-        title = f"{len(rows)} questions: protected against controls, permutation over documents"
+        title = f"{plural(len(rows), 'question')}: protected against controls, permutation over "
+        title += "documents"
         blocks.append(_folded(title, Table(columns, rows)))
     if finding["rates"]:
         blocks.append(_folded("Rates, by the question that carries the finding", _rates(finding)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from metastable.audit.corpus import plural
 from metastable.audit.evidence import REPRODUCES, Question, set_aside
 from metastable.report.figures.audit import Rows
 from metastable.report.page import Block, Listing
@@ -34,7 +35,8 @@ def list_items(rows: Rows, asked: Sequence[Question], ranked: Rows, score: str) 
         items = [row for row in ordered if row["group"] != "control"][:MOST_ITEMS]
         controls = [row for row in ordered if row["group"] == "control"][:MOST_CONTROLS]
         text = Markup("\n\n").join(_item(row, score) for row in (*items, *controls))
-        title = f"{question.name}: {len(items)} protected items, then {len(controls)} controls"
+        title = f"{question.name}: {plural(len(items), 'protected item')}, then "
+        title += plural(len(controls), "control")
         listings.append(Listing(title, text))
     return listings
 
