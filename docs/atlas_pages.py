@@ -31,7 +31,8 @@ def write_map_page(folder: Path) -> None:
         f"Of {len(claims)} claims from {len(sources())} sources {count(claims, 'agree')} "
         f"hold and {count(claims, 'disagree')} do not hold as stated; verdicts of runs: {ran}, the "
         'others as known. <a href="../_static/map.html">The same as one page to search</a>, which '
-        "`metastable reproduce --map` writes from your own runs. [How to read and extend it]"
+        "`metastable reproduce --map` writes from your own runs. `metastable reproduce ENTRY "
+        "--fast` runs one. [How to read and extend it]"
         "(../atlas.md).",
     ]
     pairs = contradictions(claims)
@@ -50,9 +51,10 @@ def write_map_page(folder: Path) -> None:
         if own:
             title = (subject or "other").replace("_", " ")
             lines += ["", f"## {title[0].upper()}{title[1:]}", ""]
-            lines += ["| claim | source | verdict | rests on |", "|---|---|---|---|"]
+            lines += ["| claim | entry | source | verdict | rests on |", "|---|---|---|---|---|"]
             lines += [
-                f"| {_linked(one)} | {cell(one['source'])}, {cell(', '.join(one['places']))} "
+                f"| {_linked(one)} | `{one['name']}` "
+                f"| {cell(one['source'])}, {cell(', '.join(one['places']))} "
                 f"| {one['verdict']} | {one['basis']} |"
                 for one in own
             ]

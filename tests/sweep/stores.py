@@ -32,9 +32,10 @@ def small(count=5, repetitions=2, **more) -> Sweep:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a sweep but the log and the manifest, which say when and by whom."""
+    """Every file of a sweep but its page, and the log and manifest, which say when and by whom."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(Path(folder).rglob("*"))
-        if path.is_file() and path.name not in ("log.jsonl", "manifest.json")
+        if path.is_file() and path.name not in ("log.jsonl", "manifest.json", "report.html")
+        if "figures" not in path.relative_to(folder).parts
     }

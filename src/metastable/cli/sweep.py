@@ -42,7 +42,8 @@ def sweep(
     """Run every cell of a sweep that its store does not have yet.
 
     Stopped or killed at any moment, the same command finishes exactly what is missing. The store
-    opens with xarray.open_zarr, also while the sweep runs; `metastable report STORE` draws it.
+    opens with xarray.open_zarr, also while the sweep runs. A finished one has its page,
+    report.html; `metastable report STORE` draws one that is under way.
     """
     if what[0] == "status":
         if len(what) != 2:
@@ -69,6 +70,10 @@ def sweep(
         from metastable.sweep.status import write_means
 
         write_means(out, csv)
+    if not (summary.left or summary.interrupted):
+        from metastable.report.pages.sweep import report_sweep
+
+        report_sweep(out)
     show(summary.to_dict(), as_json, lambda: _print_summary(summary))
     disagrees = summary.verdicts is not None and not summary.verdicts.agrees
     leave(interrupted=summary.interrupted, failed=summary.failed > 0 or disagrees)

@@ -54,8 +54,8 @@ def contraction(case: Case) -> Verdict | None:
     """Differences of tokens in one cluster at c, in which all attend to all alike.
 
     ẋ_i = P_{x_i}F, F the same for all to first order, so that δ̇ = −⟨c,F(c)⟩(δ − mean): 1 for SA
-    with V = I, e^β for USA, ⟨c,Vc⟩ in general, W′(1) for a potential, K for Kuramoto. Under USA with
-    matrices F differs from token to token to first order, see `_differences`. With masks
+    with V = I, e^β for USA, ⟨c,Vc⟩ in general, W′(1) for a potential, K for Kuramoto. Under USA
+    with matrices F differs from token to token to first order, see `_differences`. With masks
     and positions A_ij remains at consensus, and δ̇ = v(A − I)δ. A residual layer of step ε divides
     differences by 1 + ε⟨c,F⟩, to first order the same: its rate is log(1 + ε⟨c,F⟩)/ε.
     """

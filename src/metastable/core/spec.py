@@ -83,6 +83,8 @@ class Spec(Model):
             for parent in parents:
                 node = node.get(parent) if isinstance(node, dict) else None
             place = node.get(last) if isinstance(node, dict) else None
+            if folder is None or not isinstance(node, dict):
+                continue
             if isinstance(place, str):
                 node[last] = str(folder / place)
             elif isinstance(place, list):

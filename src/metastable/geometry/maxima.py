@@ -142,7 +142,7 @@ class _Sphere:
         """The node some cells up along the gradient; that of a pole is its own."""
         table, x = values.reshape(self.size + 1, self.columns), self.points
         sine = np.maximum(np.hypot(x[:, 0], x[:, 1]), 1e-300)
-        south = np.gradient(table, axis=0).ravel()
+        south = np.ravel(np.gradient(table, axis=0))
         east = (np.roll(table, -1, 1) - np.roll(table, 1, 1)).ravel() / (2 * sine)
         forward = (
             np.column_stack([x[:, 0] * x[:, 2], x[:, 1] * x[:, 2], -(sine**2)]) / sine[:, None]

@@ -314,7 +314,8 @@ def _powers(values: Sequence[Any]) -> np.ndarray:
 def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray, limits: Any) -> None:
     """Limits of a logarithmic axis: what is shown, with a little air, inside floating point.
 
-    Past twelve decades every second, fifth, ... power has a tick.
+    Past twelve decades every second, fifth, ... power has a tick; within two, 1, 2 and 5 times the
+    powers have plain numbers.
     """
     low, high = float(powers.min()), float(powers.max())
     air = 0.02 * (high - low)
@@ -327,6 +328,11 @@ def _fit_powers(own: Any, set_limits: Any, powers: np.ndarray, limits: Any) -> N
         ticks = range(math.ceil(low / every) * every, math.floor(high) + 1, every)
         own.set_major_locator(ticker.FixedLocator([10.0**k for k in ticks]))
         own.set_minor_locator(ticker.NullLocator())
+    elif high - low < 2 and max(abs(low), abs(high)) < 5:  # 30, 50, 70: not 3×10¹ beside 4×10¹
+        subs = (1, 2, 5) if high - low > 0.8 else (1, 2, 3, 4, 5, 6, 8)
+        own.set_major_locator(ticker.LogLocator(subs=subs))
+        own.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        own.set_minor_formatter(ticker.NullFormatter())
 
 
 def _multiple_of_pi(value: float, _: object = None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metastable.comparison.citations import bibliography
+from metastable.core.result import shown
 from metastable.core.verdict import NOT_APPLICABLE
 from metastable.reproduce.catalogue import files, function_in, read_text
 from metastable.reproduce.contributed import Contributed
@@ -46,7 +47,9 @@ def examine(contributed: Contributed) -> Record:
     record |= {"verdict": found.verdict, "as_known": found.as_known(entry.known)}
     record["rows"] = [[row.claim, row.verdict] for row in found.rows]
     if not record["as_known"]:
-        record["problems"].append(f"comes out {found.verdict}, known to {entry.known}")
+        row = found.rows[0]
+        told = f" ({row.claim}: expected {shown(row.expected)}, observed {shown(row.observed)})"
+        record["problems"].append(f"comes out {found.verdict}, known to {entry.known}{told}")
     if record["seconds"] > SLOW:
         record["warnings"].append(f"takes {record['seconds']:.0f} s with --fast: aim at 5")
     suspects = calls.suspects(names)
@@ -70,7 +73,7 @@ def examine(contributed: Contributed) -> Record:
         record["warnings"].append(f"cannot be told here: {found.rows[0].reason}")
     elif not record["flipped"]:
         tried = record["tried"]
-        nothing = f"none of {len(tried)} errors that were tried flips a row"
+        nothing = f"none of {len(tried)} errors that were tried flips a row: {'; '.join(tried[:4])}"
         record["problems"].append(f"planted {tried[0]}" if entry.planted else nothing)
     return record
 
@@ -89,6 +92,8 @@ def missing(contributed: Contributed) -> list[str]:
     if entry.name in others and not contributed.inside:
         problems.append(f"names of entries must differ; {entry.name} is one already")
     about = contributed.file.parent / "__init__.py"
+    if not contributed.inside and not about.is_file():
+        return problems  # a conjecture of one's own has no source
     if not about.is_file() or not read_text(about, "TITLE"):
         problems.append(f"{entry.source}/__init__.py must assign TITLE")
     elif read_text(about, "KEY") not in bibliography():

@@ -64,7 +64,8 @@ def observables_named(names: Any) -> tuple[Observable, ...]:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(
-            f"observables must be among {', '.join(known)}; got {unknown[0]!r}: choose one."
+            f"observables must be among {', '.join(known)}; got {unknown[0]!r}: choose "
+            "one, or name the file that registers it with --plugin."
         )
     return tuple(known[name] for name in names)
 

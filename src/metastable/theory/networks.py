@@ -6,6 +6,7 @@ All with masses w_j that sum to 1, as in the fields: θ̇_i = ω_i + K Σ_{j~i} 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +83,7 @@ def locking_coupling(frequencies: ArrayLike, weights: ArrayLike) -> float:
     logs = np.linspace(low, high, 301)
     best = int(np.argmin([needed(widest * math.exp(log)) for log in logs]))
     bounds = logs[max(best - 1, 0)], logs[min(best + 1, 300)]
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda log: needed(widest * math.exp(log)),
         bounds=bounds,
         method="bounded",
