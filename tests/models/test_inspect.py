@@ -1,5 +1,6 @@
 """`metastable inspect` and what lies behind it, on tiny models made here."""
 
+import dataclasses
 import json
 import sys
 
@@ -11,10 +12,18 @@ from typer.testing import CliRunner
 from metastable import kinds
 from metastable.cli.inspect import inspect as command
 from metastable.flows import Trajectory
-from metastable.models.inspection import inspect
+from metastable.models.folder import load
+from metastable.models.inspection import Inspections, _clusters, inspect
 from metastable.models.prompts import Prompt
+from metastable.models.spec import Inspect
 from metastable.models.study import study
-from metastable.report.pages.inspect import figures_of_inspection
+from metastable.report.figures import figures_of
+from metastable.report.pages.inspect import (
+    MOST_HEADS,
+    _weights,
+    figures_of_inspection,
+    result_of_inspection,
+)
 
 from .made import IDS, save_tiny
 
@@ -158,3 +167,102 @@ def test_models_of_ids_and_untied_layers_are_drawn_too(tmp_path):
     found = inspect(folder, [IDS])
     assert found.pull is None and found.analogies == {} and found.study is None
     assert {"histograms", "words", "maps"} <= set(figures_of_inspection(found))
+
+
+def states(*frames):
+    """A trajectory of tokens on the circle, by their angles in each state."""
+    angles = np.array(frames)
+    return Trajectory.from_states(np.stack([np.cos(angles), np.sin(angles)], axis=-1))
+
+
+def test_clusters_are_told_and_drawn_at_a_looser_cosine_where_none_is_within_that_asked_for():
+    apart, near = [0.0, 1.2, 2.4, 3.6], [0.0, 0.3, 2.0, 3.4]  # cos 0.3 = 0.955
+    for later, cosine, drawn, share in (
+        (near, 0.99, 0.9, 0.5),
+        (near, 0.95, 0.95, 0.5),
+        ([0.0, 0.1, 2.0, 3.4], 0.99, 0.99, 0.5),  # cos 0.1 = 0.995
+        (apart, 0.99, 0.9, 0.0),
+        (near, 0.5, 0.5, 0.5),  # looser than the looser one: the one asked for alone
+    ):
+        found = _clusters(states(apart, later), states(apart, apart), cosine)
+        assert found["strict"].thresholds[0] == cosine
+        assert found["loose"].thresholds[0] == min(cosine, 0.9)
+        assert found["groups"].thresholds[0] == found["control_groups"].thresholds[0] == drawn
+        assert found["loose"].shares.tolist() == [0.0, share]
+    assert _clusters(states(apart, near), None, 0.99)["control_loose"] is None
+
+
+def test_the_headline_tells_the_model_from_its_twin(albert):
+    found = inspect(albert, [IDS], progress=False)
+    line = [0.0, 1.0, 2.0, 3.0]
+    for later, other, said in (
+        ([0.0, 0.3, 2.0, 3.0], line, "50 % from layer 0 to 1; in its untrained twin 0 % → 0 %: in "
+         "the end the model gathers more tokens than its twin (one seed of the twin)"),
+        (line, [0.0, 0.3, 2.0, 3.0], "the model gathers fewer tokens than its twin (one seed"),
+        (line, line, "no difference to speak of (one seed of the twin)"),
+    ):  # fmt: skip
+        parts = _clusters(states(line, later), states(line, other), 0.99)
+        sentence = dataclasses.replace(found, **parts).sentence
+        assert said in sentence and "no two within cosine 0.99" in sentence
+        assert "At cosine 0.9, tokens in clusters of two or more: 0 % → " in sentence
+    alone = dataclasses.replace(found, **_clusters(states(line, line), None, 0.99))
+    assert "twin" not in alone.sentence
+    told = found.to_dict()
+    assert told["cosine"] == 0.99 and told["gathered"]["cosine"] == 0.9
+    assert len(told["gathered"]["share"]) == len(told["gathered"]["untrained_share"]) == 5
+
+
+def test_a_cosine_is_asked_for_and_the_pictures_say_which_they_show(albert, text, tmp_path):
+    out = tmp_path / "out"
+    done = call(albert, "--text", text, "--cosine", 0.999999, "--out", out, "--json")
+    assert done.exit_code == 0, done.exception
+    told = json.loads(done.stdout)
+    assert told["cosine"] == 0.999999
+    page = (out / "report.html").read_text()
+    # The folder's name heads the page, not the path to it.
+    assert (
+        f"<title>{albert.name} through its layers</title>" in page and str(albert) not in page[:900]
+    )
+    assert ("Nothing is within cosine 0.999999: this is 0.9." in page) == (
+        "no two within cosine 0.999999 between" in page
+    )
+    with pytest.raises(ValueError, match=r"cosine must lie between −1 and 1; got 1\.5"):
+        inspect(albert, [IDS], cosine=1.5)
+    refused = call(albert, "--text", text, "--cosine", 2).exception
+    assert isinstance(refused, ValueError) and "cosine" in str(refused)
+
+
+def test_every_head_is_counted_though_the_table_is_cut():
+    rows = [
+        {
+            "layer": k // 12,
+            "head": k % 12,
+            "limit": "polytope" if k in (3, 50) else "none proved: x",
+        }
+        for k in range(72)
+    ]
+    (table,) = _weights(rows, [], 72)
+    assert len(table.rows) == MOST_HEADS and "The first 40 of 72" in table.caption
+    assert "covers 2 of 72 heads" in table.caption and "(layer.head 0.3, 4.2)" in table.caption
+    (table,) = _weights(rows[10:20], [], 10)
+    assert table.caption.startswith("10 heads;") and "covers 0 of 10 heads" in table.caption
+    assert "layer.head" not in table.caption
+
+
+def test_figures_of_an_inspection_are_those_of_its_page(albert):
+    found = inspect(albert, [IDS], control=False, progress=False)
+    assert set(figures_of(found)) == set(figures_of_inspection(found))
+    result = result_of_inspection(Inspect(model=str(albert), text="x"), found)
+    assert set(figures_of(result)) == set(figures_of(found))
+    assert len(result.facts["weights"]["heads"]) == len(found.heads)
+    assert set(figures_of(Inspections({"a": found}))) == {"overlay", "groups-0"}
+    with pytest.raises(ValueError, match=r"run must be a trajectory, a result or an.*got int"):
+        figures_of(3)
+
+
+def test_a_network_is_one_line(albert):
+    assert repr(load(albert)) == (
+        f"Network({albert}: albert, {load(albert).heads} heads, {load(albert).width} dimensions, "
+        f"{sum(w.numel() for w in load(albert).model.parameters()) / 1e6:.3g} M weights, float32 "
+        "on cpu)"
+    )

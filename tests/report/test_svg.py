@@ -47,6 +47,9 @@ def test_file_follows_the_theme(tmp_path):
     root = ET.parse(vector).getroot()
     assert "prefers-color-scheme:dark" in root[0].text
     assert raster.read_bytes().startswith(b"\x89PNG")
+    # A folder may be given by its name.
+    again, _ = save_figure(plot_angles(made.circle()), str(tmp_path / "named"), "angles")
+    assert again.read_bytes() == vector.read_bytes()
 
 
 def test_caption_is_escaped():

@@ -73,6 +73,10 @@ def inspect(
     control: Annotated[
         bool, typer.Option("--control/--no-control", help="The same shape without training.")
     ] = True,
+    cosine: Annotated[
+        float,
+        typer.Option(help="Cosine that joins two tokens; if none is within it, 0.9 is drawn."),
+    ] = 0.99,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda or cuda:1; the CPU unless told.")
     ] = None,

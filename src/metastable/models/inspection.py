@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from metastable.comparison import compare
+from metastable.core import checks
 from metastable.core.show import Shown
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
@@ -17,7 +18,7 @@ from metastable.models.ablate import Ablation, ScaledBeta
 from metastable.models.capture import capture
 from metastable.models.captured import ModelCase
 from metastable.models.clock import FittedClock, fit_clock
-from metastable.models.depthwise import BETAS, Depthwise, depthwise
+from metastable.models.depthwise import BETAS, COSINE, Depthwise, depthwise
 from metastable.models.embedding import ContextPull, analogy, context_pull
 from metastable.models.energy import EnergyParts, energy_parts
 from metastable.models.folder import load
@@ -31,6 +32,8 @@ from metastable.models.sinks import Sink, find_sinks, sink_sentence
 from metastable.models.study import Study, study
 from metastable.models.weights import Head, fit_weights, head_matrices
 
+LOOSE = 0.9  # cosine of the looser clusters, where nothing comes within 0.99
+FEW = 0.05  # share of the tokens by which a model must differ from its twin to be told apart
 MOST_FITS = 40  # matrices beside random ones
 MOST_OTHERS = 24  # further texts on which clocks and thresholds are fitted
 MOST_MAPPED = 256  # tokens of an attention map; layers · heads · n² numbers are kept
@@ -61,7 +64,11 @@ class Inspection(Shown):
     analogies: dict[str, list[tuple[str, float]]]
     pull: ContextPull | None
     study: Study | None
-    groups: Groups
+    groups: Groups  # of the pictures: at the cosine asked for, or looser where nothing is within it
+    strict: Groups  # at the cosine asked for
+    loose: Groups  # at `LOOSE`, or at the cosine asked for if that is lower
+    control_groups: Groups | None  # as `groups`
+    control_loose: Groups | None
     verdicts: Comparison
     sinks: list[Sink]
     energy: EnergyParts | None
@@ -72,13 +79,33 @@ class Inspection(Shown):
     @property
     def sentence(self) -> str:
         """Do tokens cluster, when, into what; where attention rests; what theory says."""
-        said = [self.groups.sentence(), self._cosines()]
+        said = [self.strict.sentence(), self._gathering(), self._cosines()]
         if self.hypotheses:
             said.append(sink_sentence(self.sinks, self.run.statistics["heads"] * self._layers))
         if self.verdicts.rows:
             agree, disagree = self.verdicts.count(AGREE), self.verdicts.count(DISAGREE)
             said.append(f"Layers against their own weights: {agree} agree, {disagree} disagree")
         return " ".join(part.rstrip(".") + "." for part in said)
+
+    @property
+    def looser(self) -> bool:
+        """Whether nothing is within the cosine asked for, so that pictures show looser clusters."""
+        return self.groups is not self.strict
+
+    def _gathering(self) -> str:
+        """Share of tokens that gather at the looser cosine, first to last, beside the twin."""
+        own, twin = self.loose, self.control_loose
+        said = f"At cosine {own.thresholds[0]:g}, tokens in clusters of two or more: "
+        said += f"{first_to_last(own)} from layer {own.times[0]:g} to {own.times[-1]:g}"
+        if twin is None:
+            return said
+        more = float(own.shares[-1] - twin.shares[-1])
+        if abs(more) < max(FEW, 2 / len(own.words)):
+            told = "no difference to speak of"
+        else:
+            which = "more" if more > 0 else "fewer"
+            told = f"in the end the model gathers {which} tokens than its twin"
+        return f"{said}; in its untrained twin {first_to_last(twin)}: {told} (one seed of the twin)"
 
     def _cosines(self) -> str:
         first, last = self.table.mean_cosine[[0, -1]]
@@ -110,6 +137,8 @@ class Inspection(Shown):
             **_numbers(table),
             "energy_violations": violations[f"{BETAS[0]:g}"],
             "energy_violations_by_beta": violations,
+            "cosine": float(self.strict.thresholds[0]),
+            "gathered": _gathered(self.loose, self.control_loose),
             "plateaus": [[p.start, p.end, p.value] for p in table.plateaus],
             "first_token": self.first.to_dict(),
             "sinks": [sink.to_row() for sink in self.sinks],
@@ -133,6 +162,7 @@ def inspect(
     depth: int | None = None,
     control: bool = True,
     seed: int = 0,
+    cosine: float = COSINE,
     ablate: Sequence[Ablation] = (),
     device: Any = None,
     dtype: Any = None,
@@ -141,9 +171,12 @@ def inspect(
 ) -> Inspection:
     """Look at the first prompt in every way, and at all of them for means and deviations.
 
-    `control` runs the same shape without training (weights by `seed`) beside it. `asked` goes to
-    `capture`.
+    `control` runs the same shape without training (weights by `seed`) beside it. Tokens joined by
+    chains of cosines of at least `cosine` are a cluster; where no two tokens are, the pictures show
+    chains of 0.9. `asked` goes to `capture`.
     """
+    if not -1 < checks.real("cosine", cosine) < 1:
+        raise ValueError(f"cosine must lie between −1 and 1; got {cosine}: 0.99 is usual.")
     prompts = prompts if is_batch(prompts) else [prompts]  # pyright: ignore[reportAssignmentType]
     if not prompts or not len(prompts[0]):
         raise ValueError("prompts must not be empty; give at least one.")
@@ -172,11 +205,41 @@ def inspect(
         analogies=_analogies(network),
         pull=_pull(network),
         study=study(network, reads, arms=arms, seed=seed, **settings) if len(reads) > 1 else None,
-        groups=group_tokens(run),
+        **_clusters(run, still, cosine),
         verdicts=compare(run),
         map_words=list(reads[0].first(MOST_MAPPED).words),
         **_inside(network, run, reads, part),
     )
+
+
+def _clusters(run: Trajectory, control: Trajectory | None, cosine: float) -> dict[str, Any]:
+    """Clusters at the cosine asked for and at a looser one, and which of them is to be drawn."""
+    low = min(LOOSE, cosine)
+    strict = group_tokens(run, cosine=cosine, progress=False)
+    loose = strict if low == cosine else group_tokens(run, cosine=low, progress=False)
+    found: dict[str, Any] = {"strict": strict, "loose": loose}
+    found |= {"groups": strict if strict.gathered.any() else loose}
+    found |= dict.fromkeys(("control_groups", "control_loose"))
+    if control is None:
+        return found
+    still = group_tokens(control, cosine=low, progress=False)
+    found |= {"control_loose": still, "control_groups": still}
+    if found["groups"] is not loose:
+        found["control_groups"] = group_tokens(control, cosine=cosine, progress=False)
+    return found
+
+
+def first_to_last(groups: Groups) -> str:
+    """Such as "16 % → 37 %"."""
+    first, last = groups.shares[[0, -1]]
+    return f"{100 * first:.0f} % → {100 * last:.0f} %"
+
+
+def _gathered(own: Groups, twin: Groups | None) -> dict[str, Any]:
+    """Share of tokens in clusters of two or more, and how many clusters, state by state."""
+    told = {"cosine": float(own.thresholds[0]), "share": own.shares.tolist()}
+    told |= {"clusters": own.gathered.tolist()}
+    return told | {"untrained_share": None if twin is None else twin.shares.tolist()}
 
 
 def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -> dict[str, Any]:
@@ -244,8 +307,8 @@ class Inspections(Shown):
     def sentence(self) -> str:
         """Of each, what its tokens do; and all verdicts together."""
         said = [
-            f"{name}: {one.groups.sentence().rstrip('.')}; {one._cosines().lower()}; sink heads: "
-            f"{len(one.sinks)}."
+            f"{name}: {one.strict.sentence().rstrip('.')}; {_lower(one._gathering())}; "
+            f"{_lower(one._cosines())}; sink heads: {len(one.sinks)}."
             for name, one in self.each.items()
         ]
         rows = self.verdicts
@@ -304,6 +367,10 @@ def inspect_many(
 def _short(name: str) -> str:
     """The last part of a path: enough to tell models apart on a page."""
     return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _lower(said: str) -> str:
+    return said[:1].lower() + said[1:]
 
 
 def _lists(table: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from metastable.models.anatomy import Anatomy, anatomy_of
 from metastable.models.own.transformer import DecoderOnly, EncoderDecoder
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """A model in evaluation mode, with what is needed to feed it and to find its parts."""
 
@@ -24,6 +24,15 @@ class Network:
     name: str
     tokenizer: Any = None  # of a model that takes texts, and not ids alone
     fresh: bool = False  # weights as they are drawn before training
+
+    def __repr__(self) -> str:
+        sizes = {"heads": getattr(self, "heads", 0), "dimensions": getattr(self, "width", 0)}
+        told = [f"{size} {name}" for name, size in sizes.items() if size]
+        weights = sum(weight.numel() for weight in self.model.parameters())
+        first = next(self.model.parameters())
+        kind = f"{str(first.dtype).removeprefix('torch.')} on {first.device}"
+        told = ", ".join([self.architecture, *told, f"{weights / 1e6:.3g} M weights", kind])
+        return f"Network({self.name}: {told}{'' if self.tokenizer else '; no tokenizer'})"
 
     @property
     def config(self) -> Any:

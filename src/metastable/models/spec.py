@@ -19,7 +19,7 @@ class Inspect(Spec):
     `model` is a folder, a .gguf file, a name such as rxnmapper, or one in the Hugging Face cache;
     or several of them. `text` is a file, a folder of .txt files, or the sentence itself; `lines`
     makes every line of the file a text of its own. `betas` looks at the same with attention logits
-    times each of them. The rest goes to `capture`.
+    times each of them. `cosine` is what joins two tokens to a cluster. The rest goes to `capture`.
     """
 
     kind: Literal["inspect"] = "inspect"
@@ -41,6 +41,7 @@ class Inspect(Spec):
     betas: tuple[Real, ...] = ()
     seed: Seed = 0
     control: bool = True
+    cosine: Annotated[float, Field(gt=-1, lt=1, allow_inf_nan=False)] = 0.99
     device: str | None = None
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
 

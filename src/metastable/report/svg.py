@@ -34,9 +34,9 @@ def _svg(picture: Any, name: str) -> str:
     return _rename(text, name).replace("<svg ", first, 1).strip() + "\n"
 
 
-def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
     """Write `name`.svg, which follows the reader's theme, and `name`.png on white."""
-    picture = draw(figure)
+    picture, folder = draw(figure), Path(folder)
     vector, raster = _write_svg(picture, folder, name), folder / f"{name}.png"
     picture.set_layout_engine("none")  # as the SVG was laid out
     raster.write_bytes(to_png(picture))
@@ -68,9 +68,9 @@ def save_picture(
     return path
 
 
-def save_vector(figure: Figure, folder: Path, name: str) -> Path:
+def save_vector(figure: Figure, folder: str | Path, name: str) -> Path:
     """Write `name`.svg alone: half the time."""
-    return _write_svg(draw(figure), folder, name)
+    return _write_svg(draw(figure), Path(folder), name)
 
 
 def _write_svg(picture: Any, folder: Path, name: str) -> Path:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from metastable.core.figure import Figure
+from metastable.core.result import Result
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
@@ -21,9 +22,29 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
     Tokens themselves first: `angles` on the circle, `sphere` on S², `hulls` (or `line` for d = 1)
     in R^d. Then, for any d, `clusters`, `energy` (self-attention on the sphere), `similarity` and
     `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`; a Gaussian has
-    `moments`. A run of a single frame has no figures.
+    `moments`. A run of a single frame has no figures. What `models.inspect` or
+    `metastable.run` returned may be given as well.
     """
+    if not isinstance(run, Trajectory):
+        return _of_result(run)
     return {name: draw() for name, draw in _makers(run).items()}
+
+
+def _of_result(found: Any) -> dict[str, Figure]:
+    """Figures of a result, of one inspected model or of several; anything else is refused."""
+    from metastable.comparison.run import trajectory_of
+    from metastable.report.pages import inspect
+
+    if isinstance(found, Result):
+        return figures_of(trajectory_of(found)) if found.kind == "flow" else dict(found.figures)
+    if hasattr(found, "each"):
+        return inspect.figures_of_many(found)
+    if hasattr(found, "control_groups"):
+        return inspect.figures_of_inspection(found)
+    raise ValueError(
+        "run must be a trajectory, a result or an inspection of a model; "
+        f"got {type(found).__name__}: give what flow, capture or models.inspect returned."
+    )
 
 
 def picture_of(run: Trajectory) -> Figure:

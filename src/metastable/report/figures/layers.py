@@ -74,31 +74,36 @@ def plot_cosines(result: Inspection) -> Strip:
         lines = [Series("mean", times, table.mean_cosine)]
         lines.append(Series(label, times, clock.cosines, role="theory", dash="dashed"))
         maps.append(Map(*axes, *edges, shares, lines, palette="density", title=name))
-    caption = "Cosines of all pairs on fixed bins through depth, their mean, and the common cosine "
-    caption += "of orthogonal tokens under attention with Q = K = V = I, its clock fitted (SA "
-    caption += "units a layer)."
+    caption = "Cosines of all pairs on fixed bins through depth, their mean, and γ_β: the "
+    caption += "common cosine of orthogonal tokens under attention with Q = K = V = I at inverse "
+    caption += "temperature β. Its clock is fitted: what a layer is worth in SA units, the time of "
+    caption += "self-attention."
     return Strip(maps, columns=len(maps), size=(4.4 * len(maps), 3.3), caption=caption)
 
 
 def plot_cluster_counts(result: Inspection) -> Panels:
     """Clusters by three definitions, the control's, and what merged and split."""
     table, at = result.table, result.table.times[result.table.chosen]
+    groups, still = result.groups, result.control_groups
+    name = f"cosine ≥ {groups.thresholds[0]:g}"
     counts = [
-        Series("cosine > 0.99", table.times, table.clusters, style="steps", group=0),
+        Series(name, table.times, groups.counts, style="steps", group=0),
         Series("rank of the Gram matrix", at, table.gram_rank, style="points", group=2),
         Series("maxima of the density", at, table.modes, style="points", group=5),
     ]
-    if result.control_table is not None:
-        control = result.control_table
+    if still is not None:
         steps: dict[str, Any] = {"style": "steps", "role": "control"}
-        counts.append(Series("untrained", control.times, control.clusters, **steps))
-    sums = {"merged": np.cumsum(table.merges), "split": np.cumsum(table.splits)}
+        counts.append(Series("untrained", still.times, still.counts, **steps))
+    merged, split = np.cumsum(groups.changes, axis=0).T
+    sums = {"merged": merged, "split": split}
     changes = [Series(name, table.times, count, style="steps") for name, count in sums.items()]
-    y = Axis("clusters", limits=(0.0, 1.08 * float(table.clusters.max())))
+    y = Axis("clusters", limits=(0.0, 1.08 * float(groups.counts.max())))
     right = _over_depth(result, Axis("clusters, summed over layers"), changes)
-    caption = "Clusters of tokens through depth: chains of cosine > 0.99, rank of the Gram matrix "
-    caption += "thresholded there, maxima of the kernel density at β = 50. Right: clusters (cosine "
-    caption += "> 0.99) that became part of another, and parts that left one, since the start."
+    caption = f"Clusters of tokens through depth: {groups.rule}, rank of the Gram matrix "
+    caption += "thresholded at 0.99, maxima of the kernel density at β = 50. Right: clusters of "
+    caption += (
+        "the first kind that became part of another, and parts that left one, since the start."
+    )
     panels = [_over_depth(result, y, counts), right]
     return Panels(panels, 2, size=(8.6, 3.1), caption=caption + _mark(result))
 

@@ -16,7 +16,7 @@ def plot_overlay(result: Inspections) -> Panels:
     """Mean cosine, share of tokens in clusters, effective rank and energy over relative depth."""
     rows: dict[str, list[Series]] = {
         "mean cosine": [],
-        "clusters per token": [],
+        "share of tokens in clusters": [],
         "effective rank": [],
         "energy, β = 1": [],
     }
@@ -25,7 +25,7 @@ def plot_overlay(result: Inspections) -> Panels:
         depth = table.times / table.times[-1]
         values = (
             table.mean_cosine,
-            table.clusters / one.run.frames[0].count,
+            one.loose.shares,
             table.effective_rank,
             table.energy[:, 0],
         )
@@ -36,9 +36,13 @@ def plot_overlay(result: Inspections) -> Panels:
     panels = [
         Lines(x, Axis(name), series, legend=k == 0) for k, (name, series) in enumerate(rows.items())
     ]
-    caption = "The same text through each model, against its own depth; clusters are chains of "
-    caption += "cosine > 0.99."
+    caption = "The same text through each model, against its own depth. Clusters: "
+    caption += f"{_rules(result)}, of two tokens or more."
     return Panels(panels, 2, size=(8.8, 5.6), caption=caption)
+
+
+def _rules(result: Inspections) -> str:
+    return " or ".join(dict.fromkeys(one.loose.rule for one in result.each.values()))
 
 
 def plot_training(result: Inspections, steps: list[float]) -> Panels:

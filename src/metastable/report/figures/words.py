@@ -26,13 +26,13 @@ LONGEST = 14  # letters of such a word
 GAP, BAND = 0.3, 2.0  # room between clusters, and height of the row of the others
 
 
-def plot_words(run: Trajectory, shown: list[int]) -> Strip:
+def plot_words(run: Trajectory, shown: list[int], cosine: float = 0.99) -> Strip:
     """Tokens with their words on S²: the three main axes of the centered directions, normalized."""
     words = run.statistics["words"]
     stacked = np.concatenate([_centered(run, k) for k in shown])
     _, values, axes3 = np.linalg.svd(stacked, full_matrices=False)
     kept = np.sum(values[:3] ** 2) / np.sum(values**2)
-    groups = clusters(run.frames[shown[-1]].directions(), angle=float(np.arccos(0.99)))
+    groups = clusters(run.frames[shown[-1]].directions(), angle=float(np.arccos(cosine)))
     # A color for groups; a token on its own stays gray.
     sizes = np.bincount(groups.labels)
     colored = np.where(sizes[groups.labels] > 1, groups.labels, -1)
@@ -49,9 +49,9 @@ def plot_words(run: Trajectory, shown: list[int]) -> Strip:
         look["words"] = _labels(points @ view.T, words)
         clouds.append(Cloud(points, "sphere", colored, masses, **look))
     caption = "Words on the sphere: directions of the tokens, centered, on their three main axes "
-    caption += f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine > 0.99 "
-    caption += f"at layer {run.times[shown[-1]]:g}; gray ones are alone. Near side labelled, far "
-    caption += "side faint."
+    caption += f"({kept:.0%} of the spread), normalized again. Colors: clusters of cosine "
+    caption += f"> {cosine:g} at layer {run.times[shown[-1]]:g}; gray ones are alone. Near "
+    caption += "side labelled, far side faint."
     return Strip(clouds, columns=len(clouds), size=(3.1 * len(shown), 3.3), caption=caption)
 
 
@@ -148,7 +148,8 @@ def plot_heads(heads: list[Head]) -> Panels:
     across = Axis("layer" if last else "head", ticks="integer")
     right = Lines(across, Axis(r"effective $\beta$", limits=(0.0, None)), strengths)
     caption = "Eigenvalues of OV of every head (V of the theory: real positive ones attract), dark "
-    caption += "early layers to light late ones; effective inverse temperature of each head."
+    caption += "early layers to light late ones; effective β of each head, the inverse temperature "
+    caption += "r²‖B‖/√d that its logits amount to (B = s·sym(QᵀK), r the length of its tokens)."
     return Panels([left, right], 2, size=(8.2, 3.2), caption=caption)
 
 

@@ -40,8 +40,9 @@ def result_of_inspection(spec: Inspect, inspection: Inspection | Inspections) ->
         return Result(facts=facts, figures=figures_of_many(inspection), **shared)
     columns, rows = _table(inspection)
     facts |= {"choices in words": _facts(inspection), "states": {"columns": columns, "rows": rows}}
+    facts |= {"grouped": bool(inspection.groups.gathered.any())}
     facts |= {"first token": str(inspection.first), "fitted clock": str(inspection.clock)}
-    heads = [head.to_row() for head in inspection.heads[:MOST_HEADS]]
+    heads = [head.to_row() for head in inspection.heads]
     facts["weights"] = {"heads": heads, "fits": _fits(inspection), "count": len(inspection.heads)}
     facts["hypotheses"] = [head.to_row() for head in inspection.hypotheses]
     facts["theorems"] = [theorem.to_row() for theorem in inspection.theorems]
@@ -62,7 +63,8 @@ def write_inspection(result: Result) -> Path:
 
     said = re.split(r"(?<=\.) ", result.sentence)
     at = facts["states"]["columns"].index("clusters")
-    grouped = min(row[at] for row in facts["states"]["rows"]) < facts["tokens"]
+    fewest = min(row[at] for row in facts["states"]["rows"])
+    grouped = facts.get("grouped", fewest < facts["tokens"])
     about_sinks = [each for each in said if "attention sink" in each]
     words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
     caption = "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine "
@@ -70,7 +72,7 @@ def write_inspection(result: Result) -> Path:
     table = Table(facts["states"]["columns"], facts["states"]["rows"], caption)
     return page(
         result.folder / "report.html",
-        f"{facts['model']} through its layers",
+        f"{_last_part(facts['model'])} through its layers",
         sentence=" ".join(each for each in said if each not in about_sinks),
         opening="groups" if grouped else "cosines",
         verdicts=result.verdicts.rows,
@@ -141,11 +143,17 @@ def figures_of_inspection(result: Inspection) -> dict[str, Figure]:
         "histograms": layers.plot_cosine_histograms(run, result.control),
         "cosines": layers.plot_cosines(result),
         "clusters": layers.plot_cluster_counts(result),
-        "words": words.plot_words(run, shown),
+        "words": words.plot_words(run, shown, float(result.groups.thresholds[0])),
         "ranks": layers.plot_ranks(result),
         "energies": layers.plot_energies(result),
         "alignment": layers.plot_alignment(result),
     }
+    if result.looser:
+        asked, drawn = (float(one.thresholds[0]) for one in (result.strict, result.groups))
+        for name in ("groups", "words", "clusters"):
+            more = f" Nothing is within cosine {asked:g}: this is {drawn:g}."
+            caption = figures[name].caption + more
+            figures[name] = dataclasses.replace(figures[name], caption=caption)
     if result.study is not None:
         figures["study"] = layers.plot_study(result.study)
     if result.maps is not None:
@@ -210,8 +218,14 @@ def _print_many(result: Result) -> None:
     _say_page(result)
 
 
+def _last_part(model: str) -> str:
+    """The name of a folder, not the path to it."""
+    return model.rstrip("/").rsplit("/", 1)[-1] or model
+
+
 def _facts(result: Inspection) -> dict[str, Any]:
     from metastable.models.capture import choices
+    from metastable.models.inspection import first_to_last
 
     captured, table = result.run.statistics, result.table
     tied = "tied: one layer applied again and again" if captured["tied"] else "each its own weights"
@@ -226,6 +240,10 @@ def _facts(result: Inspection) -> dict[str, Any]:
     )
     if result.control_table is not None:
         facts["untrained"] = f"{result.control_table.clusters[-1]} at the end, counted alike"
+    low = f"in clusters of two or more at cosine {result.loose.thresholds[0]:g}"
+    facts["gathered"] = f"{first_to_last(result.loose)} of the tokens {low}"
+    if result.control_loose is not None:
+        facts["gathered"] += f" (untrained: {first_to_last(result.control_loose)})"
     return facts
 
 
@@ -263,13 +281,14 @@ def _weights(heads: list[dict[str, Any]], fits: list[dict[str, Any]], count: int
     """Tables of heads and of spectra beside random matrices, where there are any."""
     tables = []
     if heads:
-        proved = sum(not row["limit"].startswith("none") for row in heads)
-        some = (
-            f"The first {len(heads)} of {count} heads" if count > len(heads) else f"{count} heads"
-        )
-        caption = f"{some}; B = s·sym(QᵀK). A limit theorem of pure attention covers {proved} of "
-        caption += "these, each alone and without norms."
-        tables.append(rows_table(heads, caption))
+        proved = [row for row in heads if not row["limit"].startswith("none")]
+        names = ", ".join(f"{row['layer']}.{row['head']}" for row in proved)
+        shown = heads[:MOST_HEADS]
+        some = f"{count} heads" if count == len(shown) else f"The first {len(shown)} of {count}"
+        caption = f"{some}; β: effective inverse temperature; B = s·sym(QᵀK). A limit theorem of "
+        caption += f"pure attention covers {len(proved)} of {len(heads)} heads, each alone and "
+        caption += f"without norms{f' (layer.head {names})' if names else ''}."
+        tables.append(rows_table(shown, caption))
     if fits:
         caption = "Spectra beside random matrices: Kolmogorov distance at the scale that fits best"
         tables.append(rows_table(fits, caption))
