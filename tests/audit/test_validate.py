@@ -163,7 +163,7 @@ def test_the_sentence_chooses_the_nearest_case():
     told = error_sentence(table, config, [60, 60])
     assert "In 300 audits" in told and "found something in 0 (1.0% at most" in told
     assert "fine-tuned GPT-2" in told and "with 50 documents" in told
-    assert "50% where these were read 1 times" in told and "100% where these were read 10" in told
+    assert "50% where these were read as often," in told and "100% where these were read 10" in told
     assert "unlike" not in told and "may differ" in told
     assert "unlike any" in error_sentence(table, config, [1000, 1000])
     other = config.altered(model__family="gru", model__path=None)

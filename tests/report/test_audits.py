@@ -65,8 +65,8 @@ def test_the_page_of_an_audit(tmp_path):
 def test_the_page_introduces_its_letter_and_says_which_way_is_familiar(tmp_path):
     page = report_audit(write_audit(tmp_path / "audit", make_rows(0.5, size=20))).read_text("utf-8")
     assert "Was this model (M) trained on" in page
-    assert "Further left, a lower value, means more familiar" in page
-    assert "othing came out" not in page
+    assert "Further left, at a lower mean −log p, means more familiar" in page
+    assert "othing came out" not in page and "read 1 times" not in page
 
 
 def test_an_empty_figure_says_that_nothing_came_out(tmp_path):

@@ -173,8 +173,9 @@ def error_sentence(table: Mapping[str, Any], config: AuditConfig, documents: Seq
         return told + " No case there is like this one: its power is not known by experiment."
     size = min((r["documents"] for r in rows), key=lambda n: abs(math.log(n / max(least, 1))))
     own = [r for r in rows if r["documents"] == size and r["overlap"] == 0.5]
+    often = lambda times: "as often" if times == 1 else f"{times} times as often"
     shares = [
-        f"{r['found'] / r['audits']:.0%} where these were read {r['repetitions']} times as often"
+        f"{r['found'] / r['audits']:.0%} where these were read {often(r['repetitions'])}"
         for r in sorted(own, key=lambda r: r["repetitions"])
     ]
     told += (

@@ -40,11 +40,11 @@ def plot_familiarity(likely: Question) -> Lines:
         series.append(Series(name, sign * np.sort(values), places, **look))
     y = Axis("", places=[0, 1], names=["control", "protected"], limits=(-0.5, 1.5))
     x = Axis(f"{likely.title}, by document")
-    way = "left, a lower" if sign < 0 else "right, a higher"
+    way = "left, at a lower" if sign < 0 else "right, at a higher"
     caption = (
-        f"One dot a document. Further {way} value, means more familiar to the model. If it was "
+        f"One dot a document. Further {way} {likely.title}, means more familiar to the model. "
     )
-    caption += "not trained on the protected texts, both rows look alike."
+    caption += "If it was not trained on the protected texts, both rows look alike."
     look = {"title": "trained on", "legend": False, "size": (4.6, 3.2), "caption": caption}
     return Lines(x, y, series, **look)
 
