@@ -266,7 +266,7 @@ def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
 def _plateaus(plateaus: list[list[float]]) -> str:
     words = "{2:g} clusters from layer {0:g} to {1:g}"
     listed = "; ".join(words.format(*plateau) for plateau in plateaus) or "none"
-    return f"Plateaus of the count (a quarter of a unit of log depth or more): {listed}."
+    return f"Plateaus of the count at 0.99 (a quarter of a unit of log depth or more): {listed}."
 
 
 def _fits(inspection: Inspection) -> list[dict[str, Any]]:
