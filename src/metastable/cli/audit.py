@@ -60,7 +60,8 @@ def plan(
     if wanted is not None:
         lines.append(f"an area of {area:g} needs {wanted} documents in each set")
     minutes, memory = cost["minutes"], cost["memory_gib"]
-    needs = f"about {minutes:.2g} minutes and {memory:.2g} GiB on this machine's processor"
+    lasts = f"{minutes:.2g} minutes" if minutes >= 1 else f"{60 * minutes:.0f} seconds"
+    needs = f"about {lasts} and {memory:.2g} GiB on this machine's processor"
     if "requests" in cost:
         needs = f"about {cost['requests']} requests to the server, {minutes:.2g} minutes at one a s"
     lines.append(needs)
