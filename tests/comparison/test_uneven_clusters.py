@@ -1,4 +1,4 @@
-"""Clusters under USA with matrices: tokens are moved unlike each other, and the row allows for it."""
+"""Clusters under USA with matrices: their tokens are moved unlike each other to first order."""
 
 import numpy as np
 import pytest
