@@ -71,8 +71,8 @@ def collapse_point(*, tokens: int, beta: float, seeds: int, size: float, count: 
     series = []
     for k in range(min(seeds, 4)):
         series.append(Series(f"set {k + 1}", *starts[k].T, style="points", group=k))
-        end = [[value] for value in ends[k]]
-        series.append(Series(f"its end {k + 1}", *end, style="points", group=k, marker="cross",
+        x, y = ([value] for value in ends[k])
+        series.append(Series(f"its end {k + 1}", x, y, style="points", group=k, marker="cross",
                              sizes=[90.0]))  # fmt: skip
     figure = Lines(
         Axis("$x_1$"), Axis("$x_2$"), series, equal=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from metastable.core.figure import Axis, Cloud
 from metastable.core.verdict import judge
@@ -62,12 +62,12 @@ def voronoi_cells(
             kept = [f for f in run.frames if f.count == len(start)]
             moved = max(moved, *(np.abs(f.points[:vertices] - corners).max() for f in kept))
             # Nearest in the metric of B is nearest on the round sphere of y = Rv.
-            cell = cKDTree(round_).query(start @ root.T)[1]
+            cell = KDTree(round_).query(start @ root.T)[1]
             shift = np.exp(-times[: len(kept)])[:, None, None]
             exact = corners[cell] + shift * (start - corners[cell])
             found = np.array([f.points for f in kept])
             line = max(line, np.abs(found - exact).max())
-            ends = cKDTree(corners @ root.T).query(found[-1] @ root.T)[1]
+            ends = KDTree(corners @ root.T).query(found[-1] @ root.T)[1]
             wrong += int(np.sum(ends != cell))
             total += len(start)
             if shown is None:
@@ -87,4 +87,5 @@ def voronoi_cells(
         judge("all tokens against v + e^{−t}(z_0 − v): largest error", "abstract; rate derived",
               0.0, float(line), absolute=1e-7),
     ]  # fmt: skip
+    assert shown is not None
     return Finding(rows, {"cells": shown})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -61,7 +63,7 @@ def bipartite_condition(*, values: list[float], groups: list, betas: list[float]
             rows.append(judge(f"groups {plus} and {minus}, β = {beta:g}: all rates on all "
                               "eigenvectors, largest error", "derived", 0.0, worst,
                               absolute=1e-9))  # fmt: skip
-    edge = brentq(lambda b: modes(lam, 0, 2, 2, b)[-1], 0.1, 3.0, xtol=1e-10)
+    edge: Any = brentq(lambda b: modes(lam, 0, 2, 2, b)[-1], 0.1, 3.0, xtol=1e-10)
     rows.append(judge("β at which equal groups become stable", "derived",
                       float(np.arctanh(lam[1] / lam[0])), edge, absolute=1e-8))  # fmt: skip
     other = np.array([1.0, 0.5, -3.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -51,7 +53,8 @@ def clusters_off_axes(
         pull += (a + b) * np.exp(beta * (-b + (a + b) * q * q))
         return q * pull + a * alone / side * np.exp(beta * a * q)
 
-    q = brentq(balance, 1e-6, 0.5)  # the root with both sides nearest to the second axis
+    # The root with both sides nearest to the second axis.
+    q: Any = brentq(balance, 1e-6, 0.5)
     height = np.sqrt(1 - q * q)
     x = np.array([[1.0, 0.0]] * alone + [[q, height]] * side + [[q, -height]] * side)
     value = np.diag(values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import iv
@@ -47,7 +49,7 @@ def bifurcation_shapes(*, modes: list[int], distance: float, runs: list[int]) ->
     rows, series = [], []
     for k in modes:
         ratio = lambda b, k=k: iv(2 * k, b) / iv(k, b) - 0.5
-        star = brentq(ratio, 0.5, 40.0)
+        star: Any = brentq(ratio, 0.5, 40.0)
         for factor, side in ((0.93, 1), (1.07, -1)):
             beta = factor * star
             branch = branch_in_kappa(beta, 2, normalized=False, mode=k, until=1.05)
@@ -61,7 +63,8 @@ def bifurcation_shapes(*, modes: list[int], distance: float, runs: list[int]) ->
             series.append(Series(f"k = {k}, β = {beta:.3g}", a[np.abs(a) < 0.5],
                                  shift[np.abs(a) < 0.5], group=k))  # fmt: skip
     for k in runs:
-        beta = 0.6 * brentq(lambda b, k=k: iv(2 * k, b) / iv(k, b) - 0.5, 0.5, 40.0)
+        star: Any = brentq(lambda b, k=k: iv(2 * k, b) / iv(k, b) - 0.5, 0.5, 40.0)
+        beta = 0.6 * star
         r, kappa = iv(2 * k, beta) / iv(k, beta), beta / iv(k, beta) * (1 + distance)
         a = np.sqrt(2 * (1 - r) * distance / (1 - 2 * r))
         field = SelfAttention(beta, normalized=False) + Noise(kappa)

@@ -44,7 +44,7 @@ def gegenbauer_winner(*, cases: list, degrees: int) -> Finding:
     rows, curves, theory = [], {}, {}
     ell = np.arange(1, degrees + 1)
     for dim, beta in cases:
-        weight = np.array([_coefficient(k, dim, beta) for k in ell])
+        weight = np.array([_coefficient(int(k), dim, beta) for k in ell])
         rates = ell * (ell + dim - 2) * weight / beta
         begin = Density(np.append(1.0, np.full(degrees, 1e-8)), dim, axis=np.eye(dim)[0])
         horizon = np.log(1e6) / rates.max()

@@ -70,4 +70,5 @@ def published_rates(*, betas: list[float], modes: int, tokens: int) -> Finding:
     figure = plot_lines(curves, "mode k", "growth rate (per USA time)",
                         "One mode at a time, from evenly spaced tokens.", theory=theory,
                         log="y")  # fmt: skip
+    assert first is not None
     return Finding([first, *rows], {"rates": figure})

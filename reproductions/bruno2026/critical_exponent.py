@@ -56,7 +56,7 @@ def critical_exponent(*, dims: list[int], sizes: list[int], rows: int) -> Findin
         slope = fitted_slope(np.log(sizes), found)
         # Σw² of a row spreads by at most 1/2, and changes by some 0.2 for a unit of log β.
         error = 0.5 / math.sqrt(rows) / 0.2 / (np.std(np.log(sizes)) * math.sqrt(len(sizes)))
-        allowed = 2 * error + 0.04
+        allowed = float(2 * error + 0.04)
         claim = f"exponent of the critical β in n, d = {dim}"
         verdicts.append(judge(claim, "bruno2026scaling", 2 / (dim - 1), slope, absolute=allowed))
         scale = math.exp(found[-1]) / sizes[-1] ** (2 / (dim - 1))

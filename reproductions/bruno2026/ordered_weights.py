@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -49,7 +50,8 @@ def ordered_weights(*, dims: list[int], keys: int, queries: int, scale: float) -
         seen = _sampled(dim, keys, queries, beta)
         limit = _limit(dim, queries, scale)
         for k, name in enumerate(("largest", "second")):
-            p = float(ks_2samp(seen[:, k], limit[:, k]).pvalue)
+            test: Any = ks_2samp(seen[:, k], limit[:, k])
+            p = float(test.pvalue)
             claim = f"{name} weight, d = {dim}: two-sample test against the limit"
             rows.append(holds(claim, "bruno2026scaling", p > 1e-3, "p > 0.001", f"p = {p:.3f}"))
         law = window_law(scale, dim, own=False).largest

@@ -55,9 +55,9 @@ def subcritical_output(*, betas: list[float], keys: int, draws: int, kappa: floa
         outputs = np.array(outputs)
         mean, error = outputs.mean(axis=0), outputs.std(axis=0, ddof=1) / math.sqrt(draws)
         tilt = beta * query + kappa * axis
-        exact = _mean_length(np.linalg.norm(tilt)) * tilt / np.linalg.norm(tilt)
+        exact = _mean_length(float(np.linalg.norm(tilt))) * tilt / np.linalg.norm(tilt)
         # The ratio of two means has a bias of order one over the number of keys that count.
-        ratio = 2 * np.linalg.norm(exact) * beta / keys
+        ratio = float(2 * np.linalg.norm(exact) * beta / keys)
         for k, name in ((0, "along the query"), (2, "across it, up the density")):
             claim = f"mean output {name}, β = {beta:g}"
             rows.append(judge(claim, "derived", float(exact[k]), float(mean[k]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -51,7 +53,7 @@ def four_token_minimiser(*, deltas: list[float], betas: list[float]) -> Finding:
             p, q = (np.asarray(end.points) ** 2).mean(axis=0)
             ratios.append(float(np.tanh(beta * p) / np.tanh(beta * delta * q)))
             balance = lambda u, d=delta, b=beta: np.tanh(b * u) - d * np.tanh(b * d * (1 - u))
-            best = brentq(balance, 0, 1)
+            best: Any = brentq(balance, 0, 1)
             level = np.cosh(beta * best) * np.cosh(beta * delta * (1 - best)) / (2 * beta)
             got = float(energy(end, beta, matrix=matrix))
             worst = max(worst, abs(got / level - 1))

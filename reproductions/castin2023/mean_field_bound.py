@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -52,8 +54,8 @@ def mean_field_bound(*, bs: list[float], sizes: list[int], one: float) -> Findin
         pair = np.array([[1.0], [-1.0]])
         cost = lambda s, f=field, x=pair: -lipschitz(f, x, _masses(s))
         # The share is e^{s}; the best is near e^{−2b}/3.
-        found = minimize_scalar(cost, bounds=(-2 * b - 4, 0.0), method="bounded",
-                                options={"xatol": 1e-4})  # fmt: skip
+        found: Any = minimize_scalar(cost, bounds=(-2 * b - 4, 0.0), method="bounded",
+                                     options={"xatol": 1e-4})  # fmt: skip
         best[b] = -float(found.fun)
     top = [best[b] for b in bs]
     bound = [mean_field_lipschitz(1.0, b) for b in bs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -50,7 +52,7 @@ def clusters_in_the_limit(
         return np.real(equilibrium(opposite, SelfAttention(beta, normalized=False)).modes)
 
     # Modes: the angle between the sides, then light and heavy side for themselves.
-    seen = brentq(lambda b: np.sort(modes(b))[1] if b > 0.1 else 1.0, 0.2, 1.5, xtol=1e-9)
+    seen: Any = brentq(lambda b: np.sort(modes(b))[1] if b > 0.1 else 1.0, 0.2, 1.5, xtol=1e-9)
     rows = [judge("β at which the light side begins to hold together", "derived", edge, seen,
                   absolute=1e-6)]  # fmt: skip
     beta = max(betas)

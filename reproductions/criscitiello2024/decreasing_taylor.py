@@ -59,9 +59,9 @@ def decreasing_taylor(
         for name, share in together.items()
     ]  # fmt: skip
     sizes = np.arange(2, most + 1)
-    rates = np.array([polygon_rates(slopes, n).max() for n in sizes])
+    rates = np.array([polygon_rates(slopes, int(n)).max() for n in sizes])
     found = equilibrium(polygon(5), fields["φ′ = 1/(1 − rt)"]).rate
-    exponential = {b: np.array([ring_rates(b, n, normalized=False).max() for n in sizes])
+    exponential = {b: np.array([ring_rates(b, int(n), normalized=False).max() for n in sizes])
                    for b in [*betas, 4.0]}  # fmt: skip
     rows += [
         judge("growth rate of the pentagon, φ′ = 1/(1 − rt)", "derived", rates[3], found,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mpmath as mp
 import numpy as np
 
@@ -14,7 +16,7 @@ def draw_heads(layers: int, heads: int, dim: int, scale: float, seed: int) -> np
 
 def attention_layers(
     x: np.ndarray, heads: np.ndarray, *, skip: float = 0.0, gain: float = 1.0, digits: int = 400
-) -> list[mp.matrix]:
+) -> list[Any]:
     """Tokens before the first layer and after each: X ← gain (skip X + Σ_h P_h X W_h)."""
     with mp.workdps(digits):
         states = [mp.matrix(x.tolist())]
@@ -34,7 +36,7 @@ def attention_layers(
         return states
 
 
-def distance(x: mp.matrix, digits: int = 400) -> mp.mpf:
+def distance(x: Any, digits: int = 400) -> Any:
     """√(‖R‖₁‖R‖_∞) of what remains of the tokens when their mean is taken off."""
     with mp.workdps(digits):
         mean = [mp.fsum(x[:, j]) / x.rows for j in range(x.cols)]

@@ -66,7 +66,7 @@ def cosh_threshold(
                 rows.append(holds(claim, "Theorem 2", none, 0, float(opposite)))
             else:
                 rows.append(judge(claim, "scale function", exact, float(opposite),
-                                  absolute=4 * error + 1 - opposite - together))  # fmt: skip
+                                  absolute=float(4 * error + 1 - opposite - together)))  # fmt: skip
         ratios = np.geomspace(0.3, 30, 60)
         betas = [math.acosh(r * (dim - 2)) / 2 if r * (dim - 2) > 1 else 0.0 for r in ratios]
         chances = [PairDiffusion(b, dim).antipodal_chance() for b in betas]

@@ -75,7 +75,7 @@ def clustering_clock(*, start: float, beta: float, logs: list[float]) -> Finding
         # Below 1e−7 the sine is its argument and the rest of the way is exact.
         took.append(seen + math.log(near / below) / log)
         rows.append(judge(f"log β = {log:g}: time to √(log β/β), c = 1", "derived",
-                          _law(below, start, log), took[-1], absolute=1e-3))  # fmt: skip
+                          float(_law(below, start, log)), took[-1], absolute=1e-3))  # fmt: skip
     # t = 1/2 + (a − ½ log log β)/log β exactly, with one constant a.
     logs_ = np.array(logs)
     limit = float(np.polyfit(1 / logs_, np.array(took) + 0.5 * np.log(logs_) / logs_, 1)[1])

@@ -50,7 +50,7 @@ def energy_staircase(*, tokens: int, dims: list[int], betas: list[float], seed: 
             run = flow(start, SelfAttention(beta), math.inf, stepper=Merging(), frames=800)
             clock = np.maximum(run.log_times, 0) / beta
             height = np.array([float(energy(f, beta, scaled=True)) for f in run.frames])
-            levels = np.array([plateau_level(np.asarray(f.weights)) for f in run.frames])
+            levels = np.array([plateau_level(list(np.asarray(f.weights))) for f in run.frames])
             between = np.abs(height[1:] - levels[1:]) > 0.01
             lost[dim, beta] = float((np.diff(clock) * between).sum() / clock[-1])
             if dim == dims[0]:
@@ -61,7 +61,8 @@ def energy_staircase(*, tokens: int, dims: list[int], betas: list[float], seed: 
         middles = [w[np.searchsorted(clock[w], (clock[w[0]] + clock[w[-1]]) / 2)] for w in long]
         off = max((abs(height[k] - levels[k]) for k in middles), default=math.nan)
         rows.append(judge(f"d = {dim}: {len(middles)} plateaus have the level Σα², off by",
-                          "Section 6", 0.0, off, absolute=1e-3))  # fmt: skip
+                          "Section 6", 0.0, float(off), absolute=1e-3))  # fmt: skip
+        assert run.mergers is not None
         jumps = run.mergers.jumps
         rows.append(
             judge(
@@ -82,7 +83,8 @@ def energy_staircase(*, tokens: int, dims: list[int], betas: list[float], seed: 
                           len(jumps) == tokens - 1, tokens - 1, len(jumps)))  # fmt: skip
     axes = Axis("(log t)/β", "", "SA"), Axis("energy 2βe^(−β)E")
     levels = {
-        f"Σα² of {f.count}, d = {dim}": plateau_level(np.asarray(f.weights)) for f in _last(run)
+        f"Σα² of {f.count}, d = {dim}": plateau_level(list(np.asarray(f.weights)))
+        for f in _last(run)
     }
     return Finding(rows, {"staircase": Lines(*axes, series, levels=levels)})
 

@@ -87,7 +87,7 @@ def _narrow(log_n: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _normal(log_n: float) -> tuple[np.ndarray, np.ndarray]:
     """Expected numbers within each gap of the median of the largest of n normal scores."""
-    low, high = 0.0, math.sqrt(2 * log_n) + 1
+    low, high, top = 0.0, math.sqrt(2 * log_n) + 1, 0.0
     for _ in range(80):
         top = (low + high) / 2  # n·P(X > top) = log 2
         few = log_n + float(log_ndtr(-top)) < math.log(math.log(2))

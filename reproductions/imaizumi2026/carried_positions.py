@@ -66,6 +66,7 @@ def carried_positions(
             here = _energy(x + alpha * carried, beta)
             if here > level:
                 best, level = x, here
+        assert best is not None
         z = best + alpha * carried
         kernel = np.exp(beta * z @ z.T)
         fixed = kernel @ z

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -44,7 +45,7 @@ def frozen_tokens(*, beta: float, frozen: int, tokens: int, starts: int, horizon
     ring = 2 * math.pi * np.arange(frozen) / frozen
     # A hair less than the spacing, as the condition is strict.
     c, total = 0.999 * 2 * math.pi / frozen * math.sqrt(beta), tokens + frozen
-    least = brentq(_condition, 1e-9, 0.15, args=(c, beta, total))
+    least: Any = brentq(_condition, 1e-9, 0.15, args=(c, beta, total))
     slope = -total * _slope((c - 2 * least) / math.sqrt(beta), beta)
     farthest, speed, curves = 0.0, 0.0, {}
     for seed in range(starts):

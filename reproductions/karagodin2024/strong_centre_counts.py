@@ -62,7 +62,7 @@ def strong_centre_counts(
         slope = fitted_slope(np.log(betas), np.log(counts[:, 0]))
         error = float(np.max(counts[:, 1] / counts[:, 0])) / np.std(np.log(betas))
         claim = f"exponent of the count in β, d = {dim}"
-        rows.append(judge(claim, "§5.1", (dim - 1) / 2, slope, absolute=0.05 + 2 * error))
+        rows.append(judge(claim, "§5.1", (dim - 1) / 2, slope, absolute=float(0.05 + 2 * error)))
     figure = plot_lines(
         curves, "tokens n", "strong centres", f"Mean over {samples} sequences at β = 64, c = 4.",
         theory=laws, log="xy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -50,10 +51,10 @@ LARGE, SMALL = 2.0, 1.0
 def two_poles(*, beta: float, angles: int, tokens: int, starts: int, horizon: float) -> Finding:
     """Ends of the second of two tokens from all sides, and of many tokens with Q = K = I."""
     query, value = np.diag([-1.0, 4.0]), np.diag([LARGE, SMALL])
-    rest = brentq(_pull, 2.0, math.pi - 1e-6, args=(beta,))
+    rest: Any = brentq(_pull, 2.0, math.pi - 1e-6, args=(beta,))
     ends, curves = [], {}
     # From beyond the unstable zero of the equation between the pole ξ and the resting place.
-    edge = brentq(_pull, math.pi / 4, 2.0, args=(beta,))
+    edge: Any = brentq(_pull, math.pi / 4, 2.0, args=(beta,))
     for begin in np.linspace(edge + 0.1, math.pi - 0.1, angles):
         places = np.array([0.3, begin])
         pair = Points(np.stack([np.cos(places), np.sin(places)], axis=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -77,7 +78,8 @@ def _exit(beta: float, tokens: int) -> float:
     """When the independent tokens' harmonics, each of variance 1/n, add up to one."""
     degree, rates = np.arange(1, 41), growth_rates(beta, 4, 40)
     excess = lambda t: float((degree + 1.0) ** 2 @ np.expm1(rates * t) ** 2) - tokens
-    return float(brentq(excess, 1e-3, exit_time(tokens, float(rates.max()))))
+    root: Any = brentq(excess, 1e-3, exit_time(tokens, float(rates.max())))
+    return float(root)
 
 
 def _maxima(beta: float, time: float) -> float:

@@ -61,7 +61,8 @@ def energy_on_average(
     )  # fmt: skip
     falls = 0
     for _ in range(draws):
-        dim, n, beta = (values[rng.integers(len(values))] for values in (dims, tokens, betas))
+        dim, n = (values[rng.integers(len(values))] for values in (dims, tokens))
+        beta = betas[rng.integers(len(betas))]
         falls += _growth(rng.standard_normal(n * dim), n, dim, beta) < -1e-12
     # No hit in k draws: the share is below 3/k at 95 %.
     rows.append(

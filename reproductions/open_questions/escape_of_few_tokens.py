@@ -135,4 +135,5 @@ def _drift(angles: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarra
         size = np.abs(mean[:, 0]) if size is None else size
         total += force[k] * np.conj(mean) * power
         power = power * z
-    return -total.imag, size
+    assert size is not None
+    return -np.imag(total), size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -56,7 +58,7 @@ def cone_inequality(*, tokens: int, dim: int, beta: float, draws: int, horizon: 
             series.append(Series(f"{tokens} tokens, start {seed + 1}", run.times, ratio))
     # Two tokens: 2α(1+α)/(1+e^{2β(1−α²)}) = e^{−2β}/4.
     law = lambda a: 2 * a * (1 + a) / (1 + np.exp(2 * beta * (1 - a * a))) - np.exp(-2 * beta) / 4
-    root = brentq(law, 1e-6, 0.9)
+    root: Any = brentq(law, 1e-6, 0.9)
     half = np.arccos(np.linspace(0.5, 1.5, 41) * root)
     pairs = [
         Points(np.array([[np.cos(h), np.sin(h)], [np.cos(h), -np.sin(h)]])) for h in half

@@ -47,6 +47,7 @@ def large_beta_mergers(*, tokens: int, dim: int, draws: int, angle: float, group
             run = flow(uniform(tokens, dim, seed), field, math.inf, stepper=Merging())
             ends.append(run.frames[-1].count)
             if clock:
+                assert run.mergers is not None
                 late.append(run.mergers.log_times[-1])
                 if seed < 4:
                     times = np.maximum(run.mergers.log_times, 0.0)
@@ -62,6 +63,7 @@ def large_beta_mergers(*, tokens: int, dim: int, draws: int, angle: float, group
         masses = (first / (first + second), second / (first + second))
         x = np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]])
         run = flow(Points(x, np.array(masses)), SelfAttention(beta), math.inf, stepper=Merging())
+        assert run.mergers is not None
         expected = log_merge_time(angle, beta, masses=masses)
         # What is left after the cosine 0.999 is a few units of time: nothing on this scale.
         rows.append(judge(f"log T of two groups, masses {first}:{second}", "quadrature", expected,

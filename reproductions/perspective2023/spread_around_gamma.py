@@ -46,6 +46,7 @@ def spread_around_gamma(
     upper = np.triu_indices(tokens, 1)
     rows, curves, law = [], {}, {}
     form = choose_form(SelfAttention(beta), tokens, dims[0])
+    assert form is not None
     observe = lambda form, y: form.gram(y)
     for dim in dims:
         gram = sample_ensemble(form, 1, samples, tokens, dim, horizon, len(times), observe)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -43,8 +45,8 @@ def third_derivative(*, angles: int, betas: int, most: float) -> Finding:
         [np.linspace(-0.16, 1.0, betas // 2), np.geomspace(1.0, most, betas // 2)]
     )
     shares = np.array([used(b, angles) for b in grid])
-    edge = brentq(lambda b: used(b, angles) - 1, -0.3, -0.05, xtol=1e-7)
-    by_hand = brentq(lambda b: hand(b) - 1, -0.3, -0.05, xtol=1e-10)
+    edge: Any = brentq(lambda b: used(b, angles) - 1, -0.3, -0.05, xtol=1e-7)
+    by_hand: Any = brentq(lambda b: hand(b) - 1, -0.3, -0.05, xtol=1e-10)
     # f ≈ e^β β^{−1/2} h(√β x), h = ue^{−u²/2}: 4[h″(u_2) − h″(u_1)], u² = 3 ± √6 the zeros of h‴.
     bend = lambda u: (u**3 - 3 * u) * np.exp(-u * u / 2)
     limit = (bend(np.sqrt(3 + np.sqrt(6))) - bend(np.sqrt(3 - np.sqrt(6)))) / 2

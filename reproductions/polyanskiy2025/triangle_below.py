@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -39,7 +41,7 @@ ENTRY = Entry(
 def triangle_below(*, betas: list[float], starts: int, apart: float) -> Finding:
     """The triangle changes its stability at −2/3, and random starts below it end there."""
     rate = lambda b: equilibrium(polygon(3), attention(b)).rate
-    edge = brentq(rate, -0.9, -0.4, xtol=1e-10, rtol=1e-12)
+    edge: Any = brentq(rate, -0.9, -0.4, xtol=1e-10, rtol=np.float64(1e-12))
     field = attention(apart)
 
     def end(x):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import softmax
 
@@ -63,7 +65,8 @@ def mean_shift(*, dims: list[int], tokens: int, bumps: int, beta: float) -> Find
         modes = int(kernel_modes(start, beta))
         rows.append(holds(f"d = {dim}: where mean shift ends is a mode", "introduction",
                           len(ends) == modes, modes, len(ends)))  # fmt: skip
-        fall = float(np.min(np.diff(np.array(heights), axis=0)))
+        lowest: Any = np.min(np.diff(np.array(heights), axis=0))
+        fall = float(lowest)
         rows.append(judge(f"d = {dim}: mean shift never goes down, by more than", "introduction",
                           0.0, min(fall, 0.0), absolute=1e-12))  # fmt: skip
         climbs[f"d = {dim}"] = (np.arange(1, 101), np.mean(heights[:100], axis=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -57,6 +58,7 @@ def noisy_kuramoto_order(*, cases: list, low: list, tokens: int, runs: int, step
         allowed = 4 * error + 1 / tokens + step / 4
         rows.append(judge(f"d = {dim}, κ = {kappa:g}: length of the mean", "derived", expected,
                           float(np.mean(late)), absolute=allowed))  # fmt: skip
+        assert path is not None
         curves[f"d = {dim}, κ = {kappa:g}"] = path
         theory[f"r = A_d(κr), d = {dim}"] = (path[0], np.full(path[0].size, expected))
     for dim, kappa in low:
@@ -88,4 +90,5 @@ def _run(start, kappa: float, horizon: float, step: float, seed: int):
 def _order(dim: int, kappa: float) -> float:
     nu = dim / 2
     gap = lambda r: ive(nu, kappa * r) / ive(nu - 1, kappa * r) - r
-    return float(brentq(gap, 1e-3, 1.0))
+    root: Any = brentq(gap, 1e-3, 1.0)
+    return float(root)

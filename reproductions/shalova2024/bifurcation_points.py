@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
@@ -81,5 +82,5 @@ def _coefficient(beta: float, dim: int, mode: int) -> float:
     kernel = lambda t: (
         np.exp(beta * np.cos(t)) * eval_gegenbauer(mode, alpha, np.cos(t)) / top * weight(t)
     )
-    tight = {"epsabs": 1e-14, "epsrel": 1e-13}
+    tight: dict[str, Any] = {"epsabs": 1e-14, "epsrel": 1e-13}
     return quad(kernel, 0, np.pi, **tight)[0] / quad(weight, 0, np.pi, **tight)[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import fsolve
 from scipy.special import eval_legendre
@@ -50,7 +52,8 @@ def onsager_transition(*, degree: int, points: int) -> Finding:
             np.log(isotropic) + 2 * isotropic - np.log(nematic) - entropy - 2 * nematic * rho,
         ]
 
-    isotropic, nematic = fsolve(unequal, guess, xtol=1e-10)
+    found: Any = fsolve(unequal, guess, xtol=1e-10)
+    isotropic, nematic = found
     order = _phase(rods, nematic)[2]
     rows = [
         judge("κ_2", "derived", 32 / np.pi, 1 / float(rods.weights[2]), relative=1e-9),

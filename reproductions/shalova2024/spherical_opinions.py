@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ive
@@ -74,4 +76,5 @@ def spherical_opinions(
 
 def _alignment(kappa: float, dim: int) -> float:
     excess = lambda m: ive(dim / 2, kappa * m) / ive(dim / 2 - 1, kappa * m) - m
-    return brentq(excess, 1e-6, 1 - 1e-12)
+    root: Any = brentq(excess, 1e-6, 1 - 1e-12)
+    return root
