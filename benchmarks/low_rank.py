@@ -6,8 +6,9 @@
 "The moment" is the first time, in steps of a half, at which n/10 pivots give the field to 1e−6 at
 every token. Both runs of a tail start from the tokens at that moment, with the clock there. Both
 are compiled before they are timed, and the faster of two tries counts up to 2000 tokens. Pairs are
-exponentials: n(n + 1)/2 for a dense evaluation, which uses each twice, r(n + r) for one through r
-pivots; those spent to choose and check pivots count.
+exponentials: n(n + 1)/2 for a dense evaluation, which uses each twice, r n for one through r pivots
+(2 r n + r² where they are too many to keep); those spent to choose and check pivots count. Seconds
+are of the clock, CPU seconds of the process: other work on the machine changes these less.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def the_moment(times: np.ndarray, points: np.ndarray) -> tuple[float, np.ndarray
     weights = np.full(count, 1 / count)
     enough = lambda x, pivots: check_sum(LowRankSum(pivots), ms.Points(x), FIELD, 256) <= 1e-6
     for t, x in zip(times[1:], points[1:], strict=True):
-        pivots = find_pivots(x, BETA, weights, count // 10, hopeless=1e-1).pivots
+        pivots = find_pivots(x, BETA, weights, count // 10, hopeless=1e-1).indices
         if len(pivots) == count // 10 and enough(x, pivots):
             return float(t), x, len(pivots)
     return float(times[-1]), points[-1], -1
@@ -91,16 +92,17 @@ class Tail:
     def run(self) -> Tail:
         solver = self.solver
         while solver.outcome is None:
-            before, began = (solver.log_time, solver.evaluations, self.pairs), time.perf_counter()
+            before = solver.log_time, solver.evaluations, self.pairs
+            began = time.perf_counter(), time.process_time()
             solver.advance()
-            took = time.perf_counter() - began
-            self.seconds += took
+            took = time.perf_counter() - began[0], time.process_time() - began[1]
+            self.seconds += took[0]
             if not solver.exact:
                 spent = solver.evaluations - before[1], self.pairs - before[2]
                 if solver.ranks is None:
                     spent = spent[0], spent[0] * dense_pairs(solver.x.shape[0])
                 low = solver.ranks is not None and solver.ranks.counts["rank"] > 0
-                self.looks.append((math.exp(before[0]), took, *spent, low))
+                self.looks.append((math.exp(before[0]), *took, *spent, low))
         return self
 
     @property
@@ -113,8 +115,8 @@ class Tail:
         return next((look[0] for look in self.looks if look[-1]), math.inf)
 
     def spent(self, since: float = 0.0) -> np.ndarray:
-        """Seconds, evaluations and pairs of the looks since then, while there are many tokens."""
-        return np.sum([look[1:4] for look in self.looks if look[0] >= since], axis=0)
+        """Seconds, CPU seconds, evaluations and pairs since then, while there are many tokens."""
+        return np.sum([look[1:5] for look in self.looks if look[0] >= since], axis=0)
 
 
 def dense_pairs(tokens: int) -> int:
@@ -143,8 +145,10 @@ def tail(tokens: int, dim: int, atol: float, folder: Path | None) -> dict[str, A
         ours, theirs = low.spent(since), dense.spent(since)
         row |= {f"seconds{name}": ours[0], f"dense seconds{name}": theirs[0]}
         row |= {f"time ratio{name}": theirs[0] / ours[0]}
-        row |= {f"evaluations{name}": int(ours[1]), f"dense evaluations{name}": int(theirs[1])}
-        row |= {f"pairs ratio{name}": (theirs[2] / theirs[1]) / (ours[2] / ours[1])}
+        row |= {f"CPU seconds{name}": ours[1], f"dense CPU seconds{name}": theirs[1]}
+        row |= {f"CPU ratio{name}": theirs[1] / ours[1]}
+        row |= {f"evaluations{name}": int(ours[2]), f"dense evaluations{name}": int(theirs[2])}
+        row |= {f"pairs ratio{name}": (theirs[3] / theirs[2]) / (ours[3] / ours[2])}
     row |= {"switch": low.switch, "time ratio to the last cluster": dense.seconds / low.seconds}
     row |= {key: low.solver.ranks.counts[key] for key in ("refreshes", "repeats")}
     row |= {"error of the sum, gathered": low.solver.ranks.error}

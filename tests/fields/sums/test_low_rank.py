@@ -69,7 +69,7 @@ def test_errors_stay_below_the_bound(tokens, dim):
         beta, left, right, weights, own = random_case(rng, tokens, dim)
         values = rng.normal(size=(tokens, 3))
         expected = brute(beta, left, right, weights, values)[1]
-        found = find_pivots(right, beta, weights, 24).pivots
+        found = find_pivots(right, beta, weights, 24).indices
         indices = np.zeros(24, int)  # one shape of pivots for all: padded
         indices[: len(found)] = found
         asked = kernel(beta, left, right, weights, own)
@@ -111,7 +111,7 @@ def test_rank_that_is_not_low_is_refused():
 def test_hopeless_searches_end_early():
     x = oracles.unit(np.random.default_rng(0).normal(size=(3000, 32)))
     found = find_pivots(x, 9.0, np.full(3000, 1 / 3000), 375, hopeless=1e-4)
-    assert len(found.pivots) <= 64
+    assert len(found.indices) <= 64
     assert found.traces[-1][1] > 0.5  # tr(G − Ĝ)/n ≥ 1 − r λ_max/n, and λ_max ≪ n here
 
 
@@ -119,11 +119,21 @@ def test_pivots_are_distinct_and_their_residual_is_that_of_the_definition():
     rng = np.random.default_rng(3)
     x = clustered(rng, 150, 6, 4, 0.1)
     found = find_pivots(x, 9.0, np.full(150, 1 / 150), 40)
-    assert len(set(found.pivots.tolist())) == len(found.pivots) == 40
+    assert len(set(found.indices.tolist())) == len(found.indices) == 40
     g = np.exp(9.0 * (x @ x.T - 1))
-    s = found.pivots
-    exact = 1 - np.einsum("ij,ji->i", g[:, s] @ np.linalg.inv(g[np.ix_(s, s)]), g[s])
-    np.testing.assert_allclose(found.residual, exact, atol=1e-9)
+    assert list(found.residuals) == [16, 32, 40]
+    for size, residual in found.residuals.items():
+        s = found.indices[:size]
+        exact = 1 - np.einsum("ij,ji->i", g[:, s] @ np.linalg.inv(g[np.ix_(s, s)]), g[s])
+        np.testing.assert_allclose(residual, exact, atol=1e-9)
+
+
+def test_pairs_are_the_exponentials_of_one_evaluation():
+    """n r where they are kept for the way back, 2 n r + r² where not, and for places of their own."""
+    sum = LowRankSum(np.arange(48))
+    assert sum.pairs(1000, 48, symmetric=True) == 48_000
+    assert sum.pairs(1000, 48, symmetric=False) == 96_000
+    assert sum.pairs(100_000, 48, symmetric=True) == 2 * 4_800_000 + 48**2
 
 
 def test_heavy_tokens_are_pivots_first():
@@ -131,14 +141,14 @@ def test_heavy_tokens_are_pivots_first():
     x = oracles.unit(rng.normal(size=(100, 16)))
     weights = np.full(100, 1e-3)
     weights[[7, 70]] = 1.0
-    assert set(find_pivots(x, 20.0, weights, 2).pivots) == {7, 70}
+    assert set(find_pivots(x, 20.0, weights, 2).indices) == {7, 70}
 
 
 @pytest.mark.parametrize("count", [5, 16, 17, 40])
 def test_every_count_of_pivots_gives_the_same_as_a_sum_of_that_size(count):
     rng = np.random.default_rng(1)
     x = clustered(rng, 120, 5, 3, 0.05)
-    pivots = find_pivots(x, 9.0, np.ones(120), 40).pivots
+    pivots = find_pivots(x, 9.0, np.ones(120), 40).indices
     asked, values = kernel(9.0, x, x, np.full(120, 1 / 120), own=True), jnp.asarray(x)
     padded = LowRankSum(pivots, count).attend(asked, values)
     alone = LowRankSum(pivots[:count]).attend(asked, values)
@@ -155,7 +165,7 @@ def test_many_rows_are_computed_again_instead_of_kept(monkeypatch):
     x = clustered(rng, 1300, 4, 3, 0.02)
     weights = np.full(1300, 1 / 1300)
     expected = brute(9.0, x, x, weights, x)
-    sum = LowRankSum(find_pivots(x, 9.0, weights, 64).pivots)
+    sum = LowRankSum(find_pivots(x, 9.0, weights, 64).indices)
     for limit in (low_rank.KEPT, 0):
         monkeypatch.setattr(low_rank, "KEPT", limit)
         got = sum.attend(kernel(9.0, x, x, weights, own=True), jnp.asarray(x))
@@ -170,7 +180,7 @@ def test_queries_and_keys_of_any_norm(apart):
     x = clustered(rng, 200, 6, 3, 0.01)
     key = rng.normal(size=(6, 6))
     q, k = x @ (key + apart * rng.normal(size=(6, 6))).T, x @ key.T
-    sum = LowRankSum(find_pivots(k, 0.5, np.exp(0.25 * (k**2).sum(1)), 64).pivots)
+    sum = LowRankSum(find_pivots(k, 0.5, np.exp(0.25 * (k**2).sum(1)), 64).indices)
     expected = brute(0.5, q, k, np.full(200, 1 / 200), x)[1]
     asked = kernel(0.5, q, k, np.full(200, 1 / 200))
     got, bound = answer(sum, asked, jnp.asarray(x))
@@ -183,7 +193,7 @@ def test_gradients_in_tokens_values_and_beta_are_those_of_the_dense_sum():
     rng = np.random.default_rng(2)
     x = clustered(rng, 60, 4, 2, 0.02)
     weights, aim = np.full(60, 1 / 60), jnp.asarray(rng.normal(size=(60, 4)))
-    sum = LowRankSum(find_pivots(x, 3.0, weights, 48).pivots)
+    sum = LowRankSum(find_pivots(x, 3.0, weights, 48).indices)
 
     def score(inputs, how):
         points, beta, values = inputs

@@ -110,8 +110,8 @@ class LowRankSum(Sum):
         kernel = Kernel(jnp.asarray(beta, float), *[jnp.asarray(x)] * 2, column=jnp.log(w))
         values = jnp.zeros((len(x), 1)).at[:, 0].set(1.0)
         found = find_pivots(x, float(beta), w, most)
-        for size in [s for s in SIZES if s < len(found.pivots)] + [len(found.pivots)]:
-            chosen = cls(found.pivots[:size])
+        for size in [s for s in SIZES if s < len(found.indices)] + [len(found.indices)]:
+            chosen = cls(found.indices[:size])
             if float(jnp.max(chosen.bound(kernel, values))) <= tolerance:
                 return chosen
         return None
@@ -139,6 +139,11 @@ class LowRankSum(Sum):
         mean = total[:, 1:] / total[:, :1]
         return (log_mass if kernel.row is None else log_mass + kernel.row), mean
 
+    def pairs(self, tokens: int, size: int, symmetric: bool) -> int:
+        """Exponentials of one evaluation with as many tokens, at one of `sizes`."""
+        twice = not symmetric or tokens * size > KEPT
+        return (1 + twice) * tokens * size + (tokens * size > KEPT) * size**2
+
     @property
     def _level(self) -> Array:
         return jnp.searchsorted(jnp.asarray(self.sizes[:-1]), self.count)
@@ -147,13 +152,16 @@ class LowRankSum(Sum):
         """Ĝ applied to the weighted values, with G_SS of this size."""
 
         def apply(kernel: Kernel, beta: Array, weighted: Array) -> Array:
-            places, factor = self._factor(size, kernel, beta)
+            places = kernel.right[self.pivots[:size]]
             columns = lambda rows: self._columns(size, rows, places, beta)
             if kernel.right.shape[0] * size <= KEPT:
                 right = columns(kernel.right)
                 held = right.T @ weighted
                 left = right if is_symmetric(kernel) else columns(kernel.left)
+                factor = self._factor(size, right[self.pivots[:size]])
                 return left @ jax.scipy.linalg.cho_solve((factor, True), held)
+
+            factor = self._factor(size, columns(places))
 
             @jax.checkpoint
             def gather(total: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
@@ -174,19 +182,19 @@ class LowRankSum(Sum):
         used = jnp.arange(size) < self.count
         return jnp.where(used, gaussian(rows, places, beta), 0.0)
 
-    def _factor(self, size: int, kernel: Kernel, beta: Array) -> tuple[Array, Array]:
-        places = kernel.right[self.pivots[:size]]
-        inner = self._columns(size, places, places, beta)
+    def _factor(self, size: int, inner: Array) -> Array:
+        """The Cholesky factor of G_SS + δ; unused pivots are as if far from all others."""
         used = jnp.arange(size) < self.count
         inner = jnp.where(used[:, None], inner, 0.0)
         inner = inner + jnp.diag(jnp.where(used, NUGGET, 1.0).astype(inner.dtype))
-        return places, jnp.linalg.cholesky(inner)
+        return jnp.linalg.cholesky(inner)
 
     @eqx.filter_jit
     def residual(self, kernel: Kernel) -> tuple[Float[Array, " m"], Float[Array, " n"]]:
         """R_ii = 1 − G_iS (G_SS + δ)^{-1} G_Si at places and tokens, and what rounding may hide."""
         size, beta = self.pivots.size, kernel.beta
-        places, factor = self._factor(size, kernel, beta)
+        places = kernel.right[self.pivots]
+        factor = self._factor(size, self._columns(size, places, places, beta))
 
         def diagonal(rows: Array) -> Array:
             columns = self._columns(size, rows, places, beta)
@@ -224,8 +232,8 @@ def low_rank_cost(tokens: int, rank: int, axes: int) -> float:
 class Pivots(NamedTuple):
     """Tokens in the order in which they were chosen, and what they leave."""
 
-    pivots: np.ndarray
-    residual: np.ndarray  # R_ii of all tokens
+    indices: np.ndarray
+    residuals: dict[int, np.ndarray]  # R_ii of all tokens, with the first 16, 32, … of them and all
     traces: list[tuple[int, float]]  # pivots so far and the mean of R_ii, after each round
 
 
@@ -271,7 +279,11 @@ def find_pivots(
         traces.append((len(chosen), float(mass @ rest)))
         if traces[-1][1] <= enough or _misses(traces, most, hopeless):
             break
-    return Pivots(np.array(chosen, int), rest, traces)
+    sizes = [s for s in SIZES if s < len(chosen)]
+    parts = np.add.reduceat(rows[: len(chosen)] ** 2, [0, *sizes], axis=0) if chosen else []
+    gone = np.cumsum(parts, axis=0)
+    residuals = {s: np.maximum(1 - g, 0.0) for s, g in zip(sizes, gone, strict=False)}
+    return Pivots(np.array(chosen, int), residuals | {len(chosen): rest}, traces)
 
 
 def _accept(
