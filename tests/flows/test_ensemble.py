@@ -79,17 +79,45 @@ def test_orthogonal_tokens_follow_the_exact_cosine():
     np.testing.assert_allclose(seen, equiangular_cosine(np.arange(13.0), 4.0, 32), atol=1e-6)
 
 
-def test_steps_are_of_third_order():
-    start = jnp.broadcast_to(jnp.eye(8), (1, 8, 8))
-    exact = equiangular_cosine(np.linspace(0, 3, 13), 1.0, 8)
-    form = Gram(jnp.asarray(1.0))
+@pytest.mark.parametrize("kind", [Gram, Angles, TokenForm])
+def test_steps_are_of_their_order(kind):
+    """Orthogonal tokens, of which the circle has two."""
+    tokens = 2 if kind is Angles else 8
+    start = {
+        Gram: jnp.eye(tokens)[None],
+        Angles: jnp.array([[0.0], [np.pi / 2]]),
+        TokenForm: jnp.eye(tokens)[None],
+    }[kind]
+    exact = equiangular_cosine(np.linspace(0, 3, 13), 1.0, tokens)
+    tokens_form = TokenForm(ms.SelfAttention(1.0), rate=1.0)
+    form = tokens_form if kind is TokenForm else kind(jnp.asarray(1.0))
     errors = [
         # The largest of several times: the error changes its sign on the way.
         np.abs(np.asarray(flow_ensemble(form, start, 3.0, 13, cosine, steps=k))[:, 0] - exact).max()
         for k in (4, 8, 16)
     ]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
-    assert (abs(orders - 3) < 0.4).all(), orders
+    assert (abs(orders - form.memory) < 0.5).all(), orders
+
+
+@pytest.mark.parametrize("frames", [2, 3, 41, 42, 401])
+def test_frames_inside_a_step_are_those_of_small_steps(frames):
+    """Frames closer than steps are read off the polynomial that makes the step."""
+    x = starts(3, 8, 2)
+    angles, form = jnp.asarray(np.arctan2(x[..., 1], x[..., 0]).T), Angles(jnp.asarray(3.0))
+    seen = flow_ensemble(form, angles, 6.0, frames, cosine)
+    fine = flow_ensemble(form, angles, 6.0, frames, cosine, steps=max(4, 2400 // frames))
+    assert seen.shape == (frames, 3)
+    np.testing.assert_allclose(seen, fine, atol=3e-3)
+
+
+def test_a_contraction_is_followed_without_error():
+    """Two tokens of one cluster close in like e^{−t}, however long the step is."""
+    form = Angles(jnp.asarray(4.0))
+    angles = jnp.array([[-5e-10], [5e-10]])  # so close that the equation is linear, also earlier
+    gap = lambda form, y: y[1] - y[0]
+    seen = np.asarray(flow_ensemble(form, angles, 6.0, 4, gap, steps=1))[:, 0]
+    np.testing.assert_allclose(seen, 1e-9 * np.exp([0.0, -2.0, -4.0, -6.0]), rtol=1e-6)
 
 
 def late_by(dim, beta, samples=128, horizon=12.0):

@@ -121,7 +121,7 @@ def true_error(start, sum):
 
 
 def test_errors_are_measured_against_brute_force():
-    """An estimate plus two standard errors: above the error in 97.7 of 100 cases, were it normal."""
+    """An estimate plus two standard errors: above the error in 97.7 %, were it normal."""
     ratios = []
     for seed in range(20):
         start = clusters(spread=0.01 + 0.001 * seed, seed=seed)

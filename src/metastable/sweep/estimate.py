@@ -16,7 +16,7 @@ from metastable.fields.spec import NoiseSpec
 from metastable.fields.sums import choose_sum
 from metastable.fields.sums.costs import dense_cost
 from metastable.flows.build import build_start
-from metastable.flows.ensemble import STEP, Gram
+from metastable.flows.ensemble import Gram
 from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec
 from metastable.measures import Points
 from metastable.sweep.cells import BATCH, moves_together
@@ -99,7 +99,7 @@ def _one(plan: Plan, experiment: Experiment) -> tuple[float, float]:
         return samples * (TOGETHER + work), 4.0 * tokens * dim
     if _in_ensemble(plan):
         width = float(Gram.chunk) * tokens * max(tokens, dim)
-        steps = horizon * 2 / STEP
+        steps = horizon * 2 / Gram.length
         work = samples * steps * tokens**2 * (2e-9 + 1e-10 * min(dim, tokens))
         return TOGETHER + work, 8.0 * width
     together = moves_together(plan.recipe, experiment)

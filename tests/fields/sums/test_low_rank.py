@@ -129,7 +129,7 @@ def test_pivots_are_distinct_and_their_residual_is_that_of_the_definition():
 
 
 def test_pairs_are_the_exponentials_of_one_evaluation():
-    """n r where they are kept for the way back, 2 n r + r² where not, and for places of their own."""
+    """n r where they are kept for the way back, 2 n r + r² where not; 2 n r for other places."""
     sum = LowRankSum(np.arange(48))
     assert sum.pairs(1000, 48, symmetric=True) == 48_000
     assert sum.pairs(1000, 48, symmetric=False) == 96_000
