@@ -3,7 +3,8 @@
 n = 32 tokens, 2048 samples, 90 values of β, t ≤ 30, as in the phase diagrams of arXiv:2312.10794.
 The peer is the usual script: eager PyTorch, batched, Euler steps of 0.1. Ours is
 `metastable.flows.ensemble`, by which sweeps draw such diagrams: angles on the circle, a closed
-equation of inner products above, exponential Adams–Bashforth steps of 0.3 of the fastest time scale.
+equation of inner products above, exponential Adams–Bashforth steps of 0.3 of the fastest time
+scale.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import metastable as ms
 from benchmarks.timing import machine
 from metastable.fields.sums import Dense, check_sum
-from metastable.fields.sums.low_rank import LowRankSum, find_pivots
+from metastable.fields.sums.low_rank import LowRankSum
+from metastable.fields.sums.pivots import find_pivots
 from metastable.flows.solvers.merging import CROWD, SMALLEST, MergingFlow
 from metastable.flows.solvers.solver import Choices
 

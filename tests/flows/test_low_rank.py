@@ -12,7 +12,7 @@ from metastable.core.numerics import jnp
 from metastable.fields.sums import Dense
 from metastable.fields.sums.low_rank import LowRankSum
 from metastable.flows import drive
-from metastable.flows.solvers import ranks
+from metastable.flows.solvers import looks
 from metastable.flows.solvers.ranks import Ranks
 from tests import oracles
 
@@ -23,8 +23,8 @@ FIELD = ms.SelfAttention(BETA)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Tests are small: low ranks count as worth it here at any number of tokens."""
-    monkeypatch.setattr(ranks, "WORTH", 0.0)
-    monkeypatch.setattr(ranks, "PAYS", 2.0)
+    monkeypatch.setattr(looks, "WORTH", 0.0)
+    monkeypatch.setattr(looks, "PAYS", 2.0)
 
 
 def clusters(tokens=TOKENS, dim=DIM, spread=0.02, seed=0):
@@ -117,7 +117,7 @@ def true_error(start, sum):
     got = FIELD.drift(start, ms.fields.field.Places(start.points, None, own=True), 0.0, sum)
     off = np.linalg.norm(np.asarray(got) - exact, axis=1)
     largest = np.linalg.norm(exact, axis=1).max()
-    return max(np.sqrt(np.mean(off**2)), off.max() / ranks.LONELY) / largest, largest
+    return max(np.sqrt(np.mean(off**2)), off.max() / looks.LONELY) / largest, largest
 
 
 def test_errors_are_measured_against_brute_force():
@@ -134,13 +134,30 @@ def test_errors_are_measured_against_brute_force():
     assert np.median(ratios) < 1.4
 
 
+def test_errors_on_a_gpu_are_those_on_a_cpu(monkeypatch):
+    """JAX in the place of NumPy, padding included."""
+    start = clusters(spread=0.02)
+    x = np.concatenate([np.asarray(start.points), np.eye(1, DIM).repeat(40, axis=0)])
+    padded = ms.Points.unchecked(
+        jnp.asarray(x), jnp.r_[np.asarray(start.weights), np.zeros(40)], massless=False
+    )
+    found = []
+    for arrays in (np, jnp):
+        monkeypatch.setattr(looks, "_arrays", lambda arrays=arrays: arrays)
+        look = looks.Look(FIELD, padded, 0.0, TOKENS)
+        pivots = look.find(64)
+        sample, columns = look.draw(pivots), look.columns(pivots.indices)
+        found.append([look.error(columns, rank, sample) for rank in (16, 48)])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
+
+
 def test_one_token_far_from_all_pivots_is_among_those_looked_at():
     """With two tokens of each cluster as pivots a lone one is off by nearly all of its field."""
     start = clusters(spread=1e-4)
     x = np.asarray(start.points).copy()
     x[377] = -x[0]
     start = ms.Points(x)
-    look = ranks._Look(FIELD, start, 0.0, 0)
+    look = looks.Look(FIELD, start, 0.0, 0)
     found = look.find(6)
     kept = found.indices[found.indices != 377]
     held = [np.where(np.arange(TOKENS) == 377, 1.0, 1e-8)]
@@ -155,9 +172,9 @@ def test_the_mean_square_of_a_sample():
     off = np.random.default_rng(1).exponential(size=40)
     chance = off**2 / np.sum(off**2)
     rows, draws = np.array([3, 8, 21]), np.array([4, 1, 2])
-    sample = ranks._Sample(rows, draws, chance[rows])
+    sample = looks.Sample(rows, draws, chance[rows])
     assert sample.mean_square(off[rows], 40) == pytest.approx(np.mean(off**2), rel=1e-12)
-    every = ranks._Sample(np.arange(40), np.ones(40, int), np.full(40, 1 / 40))
+    every = looks.Sample(np.arange(40), np.ones(40, int), np.full(40, 1 / 40))
     upper = np.mean(off**2) + 2 * math.sqrt(np.var(off**2) * 40 / 39 / 40)
     assert every.mean_square(off, 40) == pytest.approx(upper, rel=1e-12)
 

@@ -9,7 +9,9 @@ import pytest
 import metastable as ms
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums import Dense, Kernel
-from metastable.fields.sums.low_rank import SIZES, LowRankSum, find_pivots
+from metastable.fields.sums import pivots as choice
+from metastable.fields.sums.low_rank import LowRankSum
+from metastable.fields.sums.pivots import SIZES, find_pivots
 from tests import oracles
 
 EPS = np.finfo(float).eps
@@ -136,6 +138,21 @@ def test_pairs_are_the_exponentials_of_one_evaluation():
     assert sum.pairs(100_000, 48, symmetric=True) == 2 * 4_800_000 + 48**2
 
 
+def test_pivots_of_a_gpu_are_those_of_a_cpu(monkeypatch):
+    """The same choice in JAX, whose arrays keep their shape; padding is never chosen."""
+    rng = np.random.default_rng(7)
+    x = np.concatenate([clustered(rng, 300, 6, 5, 0.05), np.eye(1, 6).repeat(50, axis=0)])
+    weights = np.r_[rng.uniform(0.5, 1, 300), np.zeros(50)]
+    host = find_pivots(x, 9.0, weights, 100, real=300)
+    monkeypatch.setattr(choice, "_OnHost", choice._OnDevice)
+    device = find_pivots(x, 9.0, weights, 100, real=300)
+    assert device.indices.tolist() == host.indices.tolist() and host.indices.max() < 300
+    assert list(device.residuals) == list(host.residuals)
+    for size, residual in host.residuals.items():
+        np.testing.assert_allclose(device.residuals[size], residual, atol=1e-12)
+    np.testing.assert_allclose(device.traces, host.traces, atol=1e-12)
+
+
 def test_heavy_tokens_are_pivots_first():
     rng = np.random.default_rng(0)
     x = oracles.unit(rng.normal(size=(100, 16)))
@@ -166,8 +183,8 @@ def test_many_rows_are_computed_again_instead_of_kept(monkeypatch):
     weights = np.full(1300, 1 / 1300)
     expected = brute(9.0, x, x, weights, x)
     sum = LowRankSum(find_pivots(x, 9.0, weights, 64).indices)
-    for limit in (low_rank.KEPT, 0):
-        monkeypatch.setattr(low_rank, "KEPT", limit)
+    for limits in (low_rank.KEPT, {"cpu": 0}):
+        monkeypatch.setattr(low_rank, "KEPT", limits)
         got = sum.attend(kernel(9.0, x, x, weights, own=True), jnp.asarray(x))
         np.testing.assert_allclose(got[1], expected[1], atol=1e-9)
         np.testing.assert_allclose(got[0], expected[0], atol=1e-9)

@@ -47,6 +47,20 @@ def fused_cost(tokens: int, axes: int, device: Device) -> float:
     return device.start + tokens**2 * (device.fused.pair + device.fused.axis * max(axes, 16))
 
 
+def low_rank_cost(tokens: int, rank: int, axes: int, device: Device = CPU) -> float:
+    """Kernel columns of the pivots, and a Cholesky factor; on a GPU as of a square kernel."""
+    if device is CPU:
+        return 60 + tokens * rank * (4.6e-3 + 1.5e-4 * axes) + 2.5e-5 * rank**3
+    pair, axis = device.general
+    return 3 * device.start + tokens * rank * (pair + axis * axes) + 1e-7 * rank**3
+
+
+def pivots_cost(tokens: int, rank: int, device: Device = CPU) -> float:
+    """Of choosing so many pivots: columns, and products of their rows."""
+    each = 1e-4 if device is CPU else 1e-7
+    return low_rank_cost(tokens, rank, 0, device) + each * tokens * rank**2
+
+
 def harmonic_cost(tokens: int, dim: int, degree: int) -> float:
     if dim == 2:
         return 55 + tokens * (0.02 + 0.0075 * degree)

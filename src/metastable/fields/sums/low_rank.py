@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -12,28 +12,11 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Attended, Kernel, Sum
+from metastable.fields.sums.pivots import SIZES, find_pivots
 
-SIZES = (
-    16,
-    32,
-    48,
-    64,
-    96,
-    128,
-    192,
-    256,
-    384,
-    512,
-    768,
-    1024,
-    1536,
-    2048,
-    4096,
-)  # ranks that are compiled
 NUGGET = 1e-13  # added to the diagonal of G_SS: pivots that have collapsed leave it singular
-KEPT = 2**21  # numbers n·r that are kept between the two products; more are computed again
-ROWS = 512  # rows at a time where they are computed again
-TRIED, CLOSE = 32, 0.25  # candidates of one round, and the part of the best they must reach
+KEPT = {"cpu": 2**21, "gpu": 2**29}  # numbers n·r kept between two products, or computed again
+ROWS = {"cpu": 512, "gpu": 2**15}  # at a time where they are computed again
 _EPS = float(np.finfo(float).eps)
 
 
@@ -141,8 +124,8 @@ class LowRankSum(Sum):
 
     def pairs(self, tokens: int, size: int, symmetric: bool) -> int:
         """Exponentials of one evaluation with as many tokens, at one of `sizes`."""
-        twice = not symmetric or tokens * size > KEPT
-        return (1 + twice) * tokens * size + (tokens * size > KEPT) * size**2
+        again = tokens * size > _here(KEPT)
+        return (1 + (again or not symmetric)) * tokens * size + again * size**2
 
     @property
     def _level(self) -> Array:
@@ -154,7 +137,7 @@ class LowRankSum(Sum):
         def apply(kernel: Kernel, beta: Array, weighted: Array) -> Array:
             places = kernel.right[self.pivots[:size]]
             columns = lambda rows: self._columns(size, rows, places, beta)
-            if kernel.right.shape[0] * size <= KEPT:
+            if kernel.right.shape[0] * size <= _here(KEPT):
                 right = columns(kernel.right)
                 held = right.T @ weighted
                 left = right if is_symmetric(kernel) else columns(kernel.left)
@@ -168,12 +151,12 @@ class LowRankSum(Sum):
                 rows, values = block
                 return total + columns(rows).T @ values, None
 
-            pairs = blocks(kernel.right, ROWS), blocks(weighted, ROWS)
+            pairs = blocks(kernel.right, _here(ROWS)), blocks(weighted, _here(ROWS))
             start = jnp.zeros((size, weighted.shape[1]), weighted.dtype)
             held = jax.lax.scan(gather, start, pairs)[0]
             solved = jax.scipy.linalg.cho_solve((factor, True), held)
             spread = jax.checkpoint(lambda rows: columns(rows) @ solved)
-            out = jax.lax.map(spread, blocks(kernel.left, ROWS))
+            out = jax.lax.map(spread, blocks(kernel.left, _here(ROWS)))
             return out.reshape(-1, out.shape[-1])[: kernel.left.shape[0]]
 
         return apply
@@ -224,97 +207,6 @@ class LowRankSum(Sum):
         return jnp.where(seen > lost, off / (seen - lost), jnp.inf)
 
 
-def low_rank_cost(tokens: int, rank: int, axes: int) -> float:
-    """Microseconds of one evaluation, measured like those of `costs.py`."""
-    return 60 + tokens * rank * (4.6e-3 + 1.5e-4 * axes) + 2.5e-5 * rank**3
-
-
-class Pivots(NamedTuple):
-    """Tokens in the order in which they were chosen, and what they leave."""
-
-    indices: np.ndarray
-    residuals: dict[int, np.ndarray]  # R_ii of all tokens, with the first 16, 32, … of them and all
-    traces: list[tuple[int, float]]  # pivots so far and the mean of R_ii, after each round
-
-
-def find_pivots(
-    points: np.ndarray, beta: float, weights: np.ndarray, most: int, enough: float = 0.0,
-    hopeless: float = np.inf,
-) -> Pivots:  # fmt: skip
-    """Partial Cholesky of G by the largest residual, in blocks: n·r exponentials, n·r² products.
-
-    Each round takes the tokens with the largest R_ii (counted more where they are heavy), and of
-    these, one after the other, those that still have a quarter of the largest when the ones before
-    them are known. A round is one product of matrices, five times as fast as one pivot after the
-    other and as good; cf. the accelerated random pivots of arXiv:2410.03969. No choice is random:
-    lone tokens wait long for random pivots (arXiv:2207.06503), and the largest error in d = 64 is
-    three times as large.
-
-    Ends when the mean of R_ii is below `enough`. Its logarithm flattens with the number of pivots;
-    a straight line from the last half of them that misses `hopeless` at `most` ends it at once.
-    """
-    x, count = np.asarray(points, float), len(points)
-    half = 0.5 * beta * np.sum(x * x, axis=1)
-    mass = weights / np.sum(weights)
-    counted = 0.5 * (1 + mass * count)
-    rest, rows = np.ones(count), np.empty((most, count))
-    chosen: list[int] = []
-    traces = [(0, 1.0)]
-    while len(chosen) < most:
-        done = len(chosen)
-        score = rest * counted
-        tried = np.argpartition(-score, min(TRIED, count - 1))[:TRIED]
-        tried = tried[np.lexsort((tried, -score[tried]))]
-        known = rows[:done, tried]
-        inner = _gaussian(x[tried], x[tried], half[tried], half[tried], beta) - known.T @ known
-        kept, factor = _accept(inner, counted[tried], CLOSE * score[tried[0]], most - done)
-        if not kept:
-            break
-        new = tried[kept]
-        fresh = _gaussian(x[new], x, half[new], half, beta) - known[:, kept].T @ rows[:done]
-        rows[done : done + len(new)] = np.linalg.solve(factor, fresh)
-        rest = np.maximum(rest - np.sum(rows[done : done + len(new)] ** 2, axis=0), 0.0)
-        rest[new] = 0.0
-        chosen += new.tolist()
-        traces.append((len(chosen), float(mass @ rest)))
-        if traces[-1][1] <= enough or _misses(traces, most, hopeless):
-            break
-    sizes = [s for s in SIZES if s < len(chosen)]
-    parts = np.add.reduceat(rows[: len(chosen)] ** 2, [0, *sizes], axis=0) if chosen else []
-    gone = np.cumsum(parts, axis=0)
-    residuals = {s: np.maximum(1 - g, 0.0) for s, g in zip(sizes, gone, strict=False)}
-    return Pivots(np.array(chosen, int), residuals | {len(chosen): rest}, traces)
-
-
-def _accept(
-    inner: np.ndarray, counted: np.ndarray, least: float, most: int
-) -> tuple[list[int], np.ndarray]:
-    """Pivots of a small residual matrix, the largest first, and their Cholesky factor."""
-    left, kept, rows = np.diag(inner).copy(), [], []
-    while len(kept) < min(most, len(left)):
-        i = int(np.argmax(left * counted))
-        if left[i] * counted[i] < least or left[i] < 4 * _EPS:
-            break
-        row = inner[i] - sum((r * r[i] for r in rows), np.zeros(len(left)))
-        if row[i] <= 0:
-            break
-        row = row / np.sqrt(row[i])
-        rows.append(row)
-        left = left - row**2
-        left[i] = 0.0
-        kept.append(i)
-    return kept, np.tril(np.array(rows)[:, kept].T) if kept else np.empty((0, 0))
-
-
-def _misses(traces: list[tuple[int, float]], most: int, hopeless: float) -> bool:
-    last, now = traces[-1]
-    if last < TRIED // 2 or now <= hopeless:
-        return False
-    first, before = next((k, t) for k, t in reversed(traces[:-1]) if k <= last // 2)
-    slope = (np.log(now) - np.log(before)) / (last - first)
-    return np.log(now) + slope * (most - last) > np.log(hopeless)
-
-
 def is_symmetric(kernel: Kernel) -> bool:
     """Whether places and tokens are the same, and queries and keys too."""
     return kernel.zonal and kernel.own
@@ -335,9 +227,10 @@ def gaussian(
     return jnp.exp(beta * (x @ y.T - 0.5 * _squares(x)[:, None] - 0.5 * _squares(y)))
 
 
-def _gaussian(x: Any, y: Any, half_x: Any, half_y: Any, beta: float) -> np.ndarray:
-    return np.exp(beta * (x @ y.T) - half_x[:, None] - half_y)
-
-
 def _squares(x: Float[Array, "n p"]) -> Float[Array, " n"]:
     return jnp.sum(x * x, axis=1)
+
+
+def _here(limits: dict[str, int]) -> int:
+    """The limit of the device at hand."""
+    return limits.get(jax.default_backend(), limits["cpu"])
