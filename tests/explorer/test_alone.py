@@ -9,6 +9,7 @@ import pytest
 
 import metastable as ms
 from metastable.cli import app as cli
+from metastable.explorer.standalone import ALONE
 from metastable.observe import kernel_modes
 from metastable.observe.modes import amplitudes
 from metastable.theory.counts import total_variation
@@ -76,7 +77,7 @@ def compute(page, file, **spec):
 def test_tokens_stand_where_python_puts_them(page, file, name, dim):
     """To 1e−6 after t = 5, against Dormand–Prince of order 8 at 1e−12."""
     field = FIELDS[name]
-    start = ms.uniform(tokens=60, dim=dim, seed=5)
+    start = ms.uniform(tokens=57 + dim, dim=dim, seed=5)  # an odd and an even number
     run = ms.flow(start, ms.SelfAttention(**field), 5.0, stepper=ms.Adaptive(1e-12, 1e-12))
     last = compute(
         page,
@@ -94,6 +95,23 @@ def test_tokens_stand_where_python_puts_them(page, file, name, dim):
     if name != "repulsion":  # tokens evenly spread have no maxima but those of rounding
         assert seen["maxima"] == kernel_modes(final, beta).count
     assert not page.complaints
+
+
+def test_exponentials_are_those_of_python(page):
+    """e^z, with z itself rounded: 1.1e−16·|z|, and as much again for each of four products."""
+    plain = lambda value: repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+    table = (ALONE / "power.js").read_text(encoding="utf-8").replace("export ", "")
+    ask = f"(() => {{ {table}; return [%s].map((z) => String(power(UNIT * z))); }})()"
+    ours = lambda zs: [float(e) for e in page.get(ask % ",".join(map(plain, zs)))]
+    z = np.concatenate([np.linspace(-708, 709, 5001), np.linspace(-2e-3, 2e-3, 101)])
+    error = np.abs(np.array(ours(z.tolist())) / np.exp(z) - 1)
+    assert np.all(error < 4.5e-16 + 2.3e-16 * np.abs(z))
+    tiny = np.linspace(-746, -708, 201)  # below the smallest normal number: to its last digits
+    assert np.abs(np.array(ours(tiny.tolist())) - np.exp(tiny)).max() < 1e-320
+    limits = ours([0.0, -0.0, -746.0, -1e6, -math.inf, 710.0, math.inf])
+    assert limits == [1, 1, 0, 0, 0, math.inf, math.inf]
+    assert math.isnan(ours([math.nan])[0])
+    assert ours([709.78])[0] == pytest.approx(math.exp(709.78), rel=1e-12)  # near the largest
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -184,6 +202,11 @@ def test_sentence_joins_theory_and_what_was_seen(page, file):
     assert f"Theory: most likely 4 clusters near t = {exit_time:.3g}." in sentence
     assert "Seen: " in sentence and "gathered by t = " in sentence
     assert page.get("document.querySelectorAll('#verdicts tbody:first-of-type tr').length") == 1
+    # Charts below the screen are not drawn while it plays, and are once it stands: for printing.
+    for chart in ("modes", "products", "attention"):
+        ink = "{data} = c.getContext('2d').getImageData(0, 0, c.width, c.height)"
+        page.wait(f"(c => {{ const {ink}; return data.some(Boolean); }})"
+                  f"(document.querySelector('#chart-{chart}'))")  # fmt: skip
 
 
 def test_address_restores_the_state(chrome, page, file):
@@ -232,6 +255,7 @@ def test_keys_play_pause_and_turn(page, file):
     page.get("document.querySelector('#sphere').focus()")
     page.press("Space")
     page.wait("metastable.playing && metastable.time > 0.2")
+    page.wait("!document.querySelector('#outlook').innerText.includes('press play')")
     page.press("Space")
     page.wait("!metastable.playing")
     drawn = page.get("metastable.drawn")

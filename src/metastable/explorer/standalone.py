@@ -50,7 +50,7 @@ def computing_page(tables: dict[str, Any]) -> str:
 
 def worker_source() -> str:
     """The worker's modules as one plain script: a page opened from disk may not load modules."""
-    files = [ALONE / f"{name}.js" for name in ("random", "motion", "sight", "worker")]
+    files = [ALONE / f"{name}.js" for name in ("random", "power", "motion", "sight", "worker")]
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
     return re.sub(r"^(import .*;\n|export )", "", source, flags=re.MULTILINE)
 

@@ -141,7 +141,7 @@ class App {
     this.#guide(
       head.words
         ? `${what}Every dot is a word of a text; the slider moves through the layers.`
-        : `${what}A recording${head.spec ? ` of ${describe(head.spec)}` : ""}: press play.`,
+        : `${what}A recording${head.spec ? ` of ${describe(head.spec)}` : ""}.`,
     );
     this.say(`${frames.length} frames.`);
     this.#overlay("");
@@ -343,7 +343,7 @@ class App {
     const turn = (now) => {
       this.show.tick(now, Math.min(0.1, (now - last) / 1000));
       last = now;
-      this.live.acknowledge(now);
+      this.live.acknowledge(now, this.show.playhead.ahead);
       requestAnimationFrame(turn);
     };
     requestAnimationFrame(turn);

@@ -35,12 +35,22 @@ export class Playhead {
   /** While frames are still `coming` it slows down before the last one: no stop and go. */
   advance(seconds, coming = false) {
     if (!this.playing) return;
-    const span = this.last - this.first;
-    const pace =
-      this.clock === "log" ? Math.max(DECADES_A_SECOND, span / LOG_SECONDS) : span / LINEAR_SECONDS;
-    const wanted = this.place + seconds * this.speed * pace;
+    const wanted = this.place + seconds * this.#pace;
     const eased = this.known - (this.known - this.place) * Math.exp(-seconds / LAG);
     this.place = Math.min(coming ? eased : this.known, wanted);
+  }
+
+  /** Of the axis, in a second. */
+  get #pace() {
+    const span = this.last - this.first;
+    const plain =
+      this.clock === "log" ? Math.max(DECADES_A_SECOND, span / LOG_SECONDS) : span / LINEAR_SECONDS;
+    return this.speed * plain;
+  }
+
+  /** Seconds of playback that there are frames for; null while it stands still. */
+  get ahead() {
+    return this.playing ? (this.known - this.place) / this.#pace : null;
   }
 
   get share() {

@@ -1,6 +1,8 @@
 // Attention moving tokens of the circle or the sphere, in float64. Coordinates lie one after the
 // other: all x, all y, all z (zeros on the circle). Runs inside a worker.
 
+import { UNIT, power } from "./power.js";
+
 /** One head with Q = K = I and V = sign·I. */
 export class Attention {
   constructor({ beta, sign, normalized, causal }, count) {
@@ -15,46 +17,93 @@ export class Attention {
 
   /** Velocities at `x` into `out`. Weights are taken times e^{−β}: a token gives itself about 1. */
   velocity(x, out) {
-    const { beta, count: n, causal, mass } = this;
-    const y = n;
-    const z = 2 * n;
-    out.fill(0);
-    mass.fill(0);
+    const { beta, count: n, mass } = this;
+    const unit = beta * UNIT;
     for (let i = 0; i < n; i++) {
-      const xi = x[i];
-      const yi = x[y + i];
-      const zi = x[z + i];
-      let sum = Math.exp(beta * (xi * xi + yi * yi + zi * zi - 1));
-      let ax = sum * xi;
-      let ay = sum * yi;
-      let az = sum * zi;
-      for (let j = 0; j < i; j++) {
-        const xj = x[j];
-        const yj = x[y + j];
-        const zj = x[z + j];
-        const weight = Math.exp(beta * (xi * xj + yi * yj + zi * zj - 1));
-        sum += weight;
-        ax += weight * xj;
-        ay += weight * yj;
-        az += weight * zj;
-        if (causal) continue;
-        mass[j] += weight;
-        out[j] += weight * xi;
-        out[y + j] += weight * yi;
-        out[z + j] += weight * zi;
-      }
-      mass[i] += sum;
-      out[i] += ax;
-      out[y + i] += ay;
-      out[z + i] += az;
+      const [xi, yi, zi] = [x[i], x[n + i], x[2 * n + i]];
+      const weight = power(unit * (xi * xi + yi * yi + zi * zi - 1));
+      mass[i] = weight;
+      out[i] = weight * xi;
+      out[n + i] = weight * yi;
+      out[2 * n + i] = weight * zi;
     }
+    if (this.causal) addEarlier(x, out, mass, unit);
+    else addPairs(x, out, mass, unit);
     const whole = n * Math.exp(-beta);
     for (let i = 0; i < n; i++) {
       const scale = this.sign / (this.normalized ? mass[i] : whole);
-      const along = x[i] * out[i] + x[y + i] * out[y + i] + x[z + i] * out[z + i];
+      const along = x[i] * out[i] + x[n + i] * out[n + i] + x[2 * n + i] * out[2 * n + i];
       for (let k = i; k < 3 * n; k += n) out[k] = scale * (out[k] - along * x[k]);
     }
   }
+}
+
+/** Σ_j w_ij and Σ_j w_ij x_j over all j ≠ i, each pair once; two rows at a time read j once. */
+function addPairs(points, out, mass, unit) {
+  const n = mass.length;
+  const [x, y, z] = coordinates(points);
+  const [a, b, c] = coordinates(out);
+  for (let i = n % 2; i < n; i += 2) {
+    const k = i + 1;
+    const [xi, yi, zi, xk, yk, zk] = [x[i], y[i], z[i], x[k], y[k], z[k]];
+    const next = power(unit * (xi * xk + yi * yk + zi * zk - 1));
+    let [mi, ai, bi, ci] = [next, next * xk, next * yk, next * zk];
+    let [mk, ak, bk, ck] = [next, next * xi, next * yi, next * zi];
+    for (let j = 0; j < i; j++) {
+      const xj = x[j];
+      const yj = y[j];
+      const zj = z[j];
+      const u = power(unit * (xi * xj + yi * yj + zi * zj - 1));
+      const v = power(unit * (xk * xj + yk * yj + zk * zj - 1));
+      mi += u;
+      ai += u * xj;
+      bi += u * yj;
+      ci += u * zj;
+      mk += v;
+      ak += v * xj;
+      bk += v * yj;
+      ck += v * zj;
+      mass[j] += u + v;
+      a[j] += u * xi + v * xk;
+      b[j] += u * yi + v * yk;
+      c[j] += u * zi + v * zk;
+    }
+    mass[i] += mi;
+    a[i] += ai;
+    b[i] += bi;
+    c[i] += ci;
+    mass[k] += mk;
+    a[k] += ak;
+    b[k] += bk;
+    c[k] += ck;
+  }
+}
+
+/** The same over j < i: tokens that see only those before them. */
+function addEarlier(points, out, mass, unit) {
+  const n = mass.length;
+  const [x, y, z] = coordinates(points);
+  for (let i = 0; i < n; i++) {
+    const [xi, yi, zi] = [x[i], y[i], z[i]];
+    let [m, a, b, c] = [0, 0, 0, 0];
+    for (let j = 0; j < i; j++) {
+      const weight = power(unit * (xi * x[j] + yi * y[j] + zi * z[j] - 1));
+      m += weight;
+      a += weight * x[j];
+      b += weight * y[j];
+      c += weight * z[j];
+    }
+    mass[i] += m;
+    out[i] += a;
+    out[n + i] += b;
+    out[2 * n + i] += c;
+  }
+}
+
+/** All x, all y, all z. */
+function coordinates(points) {
+  const n = points.length / 3;
+  return [0, 1, 2].map((k) => points.subarray(k * n, (k + 1) * n));
 }
 
 /** Back to the unit sphere. */

@@ -1,5 +1,7 @@
 // What is seen of tokens at one moment: energy, clusters, modes, angles, attention.
 
+import { UNIT, power } from "./power.js";
+
 const MODES = 8;
 const BINS = 40;
 const SAMPLE = 500; // tokens whose pairs make the histogram
@@ -9,12 +11,15 @@ const MAPPED = 96; // tokens of the attention map
 function potentials(x, beta) {
   const n = x.length / 3;
   const sums = new Float64Array(n).fill(1);
+  const unit = UNIT * beta;
   for (let i = 0; i < n; i++) {
+    let sum = 0;
     for (let j = 0; j < i; j++) {
-      const weight = Math.exp(beta * (product(x, i, j, n) - 1));
-      sums[i] += weight;
+      const weight = power(unit * (product(x, i, j, n) - 1));
+      sum += weight;
       sums[j] += weight;
     }
+    sums[i] += sum;
   }
   return sums;
 }
@@ -60,22 +65,37 @@ export function findClusters(x, beta, sums) {
 
 const dot = (p, q) => p[0] * q[0] + p[1] * q[1] + p[2] * q[2];
 
-/** Mean shift on the sphere from `place` to where the potential is highest around. */
+/**
+ * Mean shift on the sphere from `place` to where the potential is highest around. Its steps shrink
+ * like powers near the top: what is left of them is taken at once, as far as half a width.
+ */
 function climb(x, beta, place, width) {
   const n = x.length / 3;
+  const unit = UNIT * beta;
+  let before = null;
   for (let round = 0; round < 200; round++) {
     const [a, b, c] = place;
-    const mean = [0, 0, 0];
+    let [p, q, r] = [0, 0, 0];
     for (let j = 0; j < n; j++) {
-      const weight = Math.exp(beta * (a * x[j] + b * x[n + j] + c * x[2 * n + j] - 1));
-      mean[0] += weight * x[j];
-      mean[1] += weight * x[n + j];
-      mean[2] += weight * x[2 * n + j];
+      const weight = power(unit * (a * x[j] + b * x[n + j] + c * x[2 * n + j] - 1));
+      p += weight * x[j];
+      q += weight * x[n + j];
+      r += weight * x[2 * n + j];
     }
-    const length = Math.hypot(...mean);
+    const length = Math.hypot(p, q, r);
     if (!(length > 0)) return place;
-    place = mean.map((value) => value / length);
-    if (Math.hypot(place[0] - a, place[1] - b, place[2] - c) < 1e-3 * width) break;
+    place = [p / length, q / length, r / length];
+    const step = [place[0] - a, place[1] - b, place[2] - c];
+    const size = Math.hypot(...step);
+    if (size < 1e-3 * width) break;
+    const ratio = before ? dot(step, before) / dot(before, before) : 0;
+    before = step;
+    if (ratio < 0.2 || ratio > 1) continue;
+    const leap = Math.min(ratio / (1 - ratio), (0.5 * width) / size);
+    const far = step.map((value, k) => place[k] + leap * value);
+    const whole = Math.hypot(...far);
+    place = far.map((value) => value / whole);
+    before = null;
   }
   return place;
 }
@@ -121,13 +141,13 @@ function onSphere(x) {
       [cosine, sine] = [cosine * a - sine * b, cosine * b + sine * a];
     }
   }
-  const power = new Float64Array(size);
+  const squares = new Float64Array(size);
   for (let l = 0; l < size; l++) {
     for (let m = 0; m <= l; m++) {
-      power[l] += sums[l * size + m] ** 2 + sums[size * size + l * size + m] ** 2;
+      squares[l] += sums[l * size + m] ** 2 + sums[size * size + l * size + m] ** 2;
     }
   }
-  return [...power.subarray(1)].map((value) => Math.sqrt(value) / n);
+  return [...squares.subarray(1)].map((value) => Math.sqrt(value) / n);
 }
 
 /** Value of the harmonic l = m without (sin θ)^m: √(2 (2m)!)/(2^m m!). */
@@ -162,7 +182,7 @@ function attention(x, { beta, causal }, labels) {
     let sum = 0;
     chosen.forEach((j, column) => {
       const seen = !causal || j <= i;
-      const weight = seen ? Math.exp(beta * (product(x, i, j, n) - 1)) : 0;
+      const weight = seen ? power(UNIT * beta * (product(x, i, j, n) - 1)) : 0;
       matrix[row * few + column] = weight;
       sum += weight;
     });
