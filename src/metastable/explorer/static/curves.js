@@ -3,6 +3,7 @@
 
 import { Plot } from "metastable/plot";
 import { scaleCss } from "metastable/palette";
+import { write } from "metastable/text";
 
 const SLOPES = 4; // modes whose predicted growth is drawn
 
@@ -24,7 +25,7 @@ export class Curves {
     for (const plot of Object.values(this.plots)) plot.onresize = redraw;
   }
 
-  /** `time` is {clock, low, high, label, now, exit}: all charts share one axis. */
+  /** `time` is {clock, low, high, label, now, exit, plays}: all charts share one axis. */
   draw(album, prediction, time) {
     const places = album.places(time.clock);
     const x = { low: time.low, high: time.high, label: time.label, log: time.clock === "log" };
@@ -34,7 +35,7 @@ export class Curves {
   }
 
   #energy(album, places, x, time) {
-    const plot = this.#ready("energy", album.energy.some(Number.isFinite) || album.length < 2);
+    const plot = this.#ready("energy", time, album.energy.some(Number.isFinite) || album.length < 2);
     if (!plot) return;
     const [low, high] = range(album.energy, 0, 1);
     plot.begin(x, {
@@ -47,7 +48,8 @@ export class Curves {
   }
 
   #clusters(album, places, x, time, prediction) {
-    const plot = this.#ready("clusters", album.clusters.some(Number.isFinite) || album.length < 2);
+    const wanted = album.clusters.some(Number.isFinite) || album.length < 2;
+    const plot = this.#ready("clusters", time, wanted);
     if (!plot) return;
     const [, most] = range(album.clusters, 1, 10);
     const log = most > 24;
@@ -71,7 +73,7 @@ export class Curves {
 
   #modes(album, places, x, time, prediction) {
     const { modes } = album;
-    const plot = this.#ready("modes", modes.length > 0 || album.length < 2);
+    const plot = this.#ready("modes", time, modes.length > 0 || album.length < 2);
     if (!plot) return;
     const low = Math.min(-1, album.faintest - 0.3);
     plot.begin(x, { low, high: 0.25, log: true, label: "amplitude of mode k" });
@@ -84,7 +86,7 @@ export class Curves {
         alpha: 0.55,
       });
     }
-    this.modesNote.textContent = modes[dominant] ? `bold: k = ${dominant + 1}` : "";
+    write(this.modesNote, modes[dominant] ? `bold: k = ${dominant + 1}` : "");
     if (modes[dominant])
       plot.line(places, modes[dominant], { colour: plot.colours.accent, width: 2.4 });
     const rates = prediction?.slopes ?? prediction?.rates ?? [];
@@ -97,9 +99,9 @@ export class Curves {
     marks(plot, time);
   }
 
-  #ready(name, wanted) {
+  #ready(name, { plays }, wanted) {
     this.figures[name].hidden = !wanted;
-    return wanted && this.plots[name].ready ? this.plots[name] : null;
+    return wanted && this.plots[name].due(plays) ? this.plots[name] : null;
   }
 }
 

@@ -23,7 +23,7 @@ export class Legend {
 
   show(colouring, album) {
     const fastest = album.fastest;
-    const said = `${colouring} ${fastest} ${album.tokens}`;
+    const said = colouring === "cluster" ? colouring : `${colouring} ${fastest} ${album.tokens}`;
     if (said === this.said) return;
     this.said = said;
     if (colouring === "cluster") {

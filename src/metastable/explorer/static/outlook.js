@@ -10,7 +10,7 @@ const likely = (counts) =>
 const clusters = (count) => (count === 1 ? "1 cluster" : `${count} clusters`);
 
 /** `seen` holds {time, maxima, spread}, in order of time, up to the moment shown. */
-export function outlook(prediction, seen) {
+export function outlook(prediction, seen, playing = false) {
   if (!prediction) return null;
   const { counts, exit_time: exit, dominant } = prediction;
   const near = exit ? ` near t = ${brief(exit)}` : "";
@@ -31,7 +31,7 @@ export function outlook(prediction, seen) {
     parts.push(`${many}gathered by t = ${brief(gathered.time)}`);
   }
   if (gathered && now.maxima !== gathered.maxima) parts.push(`now ${now.maxima}`);
-  if (!parts.length) parts.push(now?.time > 0 ? "not yet" : "press play");
+  if (!parts.length) parts.push(playing || now?.time > 0 ? "not yet" : "press play");
   return { theory, seen: parts.join(", ") };
 }
 

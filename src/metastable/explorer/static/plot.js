@@ -11,10 +11,25 @@ export class Plot {
     this.canvas = canvas;
     // Drawn by the processor: on the graphics card small charts take half the time of the sphere.
     this.pen = canvas.getContext("2d", { willReadFrequently: true });
-    this.ready = false;
-    new ResizeObserver(() => this.#fit()).observe(canvas);
+    this.sized = false;
+    this.near = true; // on the screen, or nearly: what is not need not follow a run as it plays
     this.onresize = null;
+    new ResizeObserver(() => this.#fit()).observe(canvas);
+    new IntersectionObserver((found) => this.#move(found.at(-1).isIntersecting), {
+      rootMargin: "150px",
+    }).observe(canvas);
     this.#fit();
+  }
+
+  /** Whether to draw; while it `plays`, only what the reader sees. */
+  due(plays = false) {
+    return this.sized && (this.near || !plays);
+  }
+
+  #move(near) {
+    const came = near && !this.near;
+    this.near = near;
+    if (came) this.onresize?.();
   }
 
   #fit() {
@@ -26,7 +41,7 @@ export class Plot {
     this.canvas.width = Math.round(clientWidth * ratio);
     this.canvas.height = Math.round(clientHeight * ratio);
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.ready = true;
+    this.sized = true;
     this.onresize?.();
   }
 

@@ -4,12 +4,10 @@
 import {
   BufferAttribute,
   BufferGeometry,
-  CustomBlending,
   DynamicDrawUsage,
-  OneFactor,
+  NoBlending,
   Points,
   ShaderMaterial,
-  ZeroFactor,
 } from "three";
 import { categoryColour } from "metastable/identity";
 import { SCALE } from "metastable/palette";
@@ -19,15 +17,18 @@ attribute vec3 ahead;
 attribute vec3 tint;
 attribute float girth;
 uniform float mixing, pixels, round;
-varying vec3 colour;
-varying float front, size;
+uniform vec3 paper;
+varying vec3 ground, ink;
+varying float size;
 void main() {
   vec3 p = mix(position, ahead, mixing);
   if (round > 0.5) p *= mix(length(position), length(ahead), mixing) / max(length(p), 1e-6);
   vec4 seen = modelViewMatrix * vec4(p, 1.0);
   vec3 outward = normalize(normalMatrix * p);
-  front = round > 1.5 ? smoothstep(-0.12, 0.22, dot(outward, normalize(-seen.xyz))) : 1.0;
-  colour = tint;
+  float front = round > 1.5 ? smoothstep(-0.12, 0.22, dot(outward, normalize(-seen.xyz))) : 1.0;
+  float share = mix(0.46, 1.0, front); // behind, tokens fade into the paper
+  ground = (1.0 - share) * paper;
+  ink = share * tint;
   gl_Position = projectionMatrix * seen;
   // A large disc covers what stands inside it: depth is that of its front.
   vec4 near = projectionMatrix * vec4(seen.xy, seen.z + 0.5 * girth, 1.0);
@@ -35,16 +36,18 @@ void main() {
   gl_PointSize = size = max(2.0, pixels * girth / -seen.z);
 }`;
 
+// The edge goes into the paper within a pixel: smooth without samples, blending or an order of tokens.
 const FRAGMENT = `
 uniform vec3 paper;
-varying vec3 colour;
-varying float front, size;
+varying vec3 ground, ink;
+varying float size;
 void main() {
-  float r = 2.0 * length(gl_PointCoord - 0.5);
-  float cover = clamp(0.5 * (1.0 - r) * size + 0.5, 0.0, 1.0); // samples under the edge
-  if (cover <= 0.0) discard;
-  vec3 rimmed = colour * (1.0 - 0.28 * smoothstep(0.55, 1.0, r));
-  gl_FragColor = vec4(mix(mix(paper, rimmed, 0.46), rimmed, front), cover);
+  vec2 at = 2.0 * gl_PointCoord - 1.0;
+  float square = dot(at, at);
+  float cover = 0.25 * (1.0 - square) * size + 0.5;
+  if (cover <= 0.2) discard;
+  vec3 rimmed = ground + (1.0 - 0.28 * square * square) * ink;
+  gl_FragColor = vec4(mix(paper, rimmed, min(1.0, cover)), 1.0);
 }`;
 
 const MOST_GIRTH = 0.17;
@@ -62,13 +65,7 @@ export class Tokens {
       vertexShader: VERTEX,
       fragmentShader: FRAGMENT,
       uniforms: this.uniforms,
-      alphaToCoverage: true,
-      // The share of an edge goes into the coverage alone: the canvas itself stays opaque.
-      blending: CustomBlending,
-      blendSrc: OneFactor,
-      blendDst: ZeroFactor,
-      blendSrcAlpha: ZeroFactor,
-      blendDstAlpha: OneFactor,
+      blending: NoBlending,
     });
     this.object = new Points(this.geometry, material);
     this.object.frustumCulled = false;

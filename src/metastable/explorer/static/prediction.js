@@ -38,8 +38,8 @@ export class PredictionPanel {
 
   draw() {
     const { counts, rates, dominant } = this.prediction ?? {};
-    if (counts && this.counts.ready && !this.find("counts-figure").hidden) this.#drawCounts(counts);
-    if (rates && this.rates.ready && !this.find("rates-figure").hidden)
+    if (counts && this.counts.due() && !this.find("counts-figure").hidden) this.#drawCounts(counts);
+    if (rates && this.rates.due() && !this.find("rates-figure").hidden)
       this.#drawRates(rates, dominant);
   }
 

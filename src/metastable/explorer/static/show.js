@@ -7,11 +7,15 @@ import { brief, briefLog } from "metastable/numbers";
 import { outlook } from "metastable/outlook";
 import { Playhead } from "metastable/playhead";
 import { Snapshots } from "metastable/snapshots";
+import { write } from "metastable/text";
 import { Timeline } from "metastable/timeline";
 import { Words } from "metastable/words";
 import { viewOf } from "metastable/spec";
 
-const CHART_INTERVAL = 90; // milliseconds between two drawings of the charts
+// Milliseconds between two changes of the words, and two drawings of the charts: every change of
+// the page is painted beside the sphere, which where no graphics card draws takes as long.
+const WORDS_APART = 100;
+const CHARTS_APART = 250;
 
 export class Show {
   constructor(find, stage) {
@@ -30,7 +34,8 @@ export class Show {
     this.expectedEnd = null; // a live run's horizon, in its own time
     this.index = 0;
     this.stale = true;
-    this.drawnCharts = 0;
+    this.told = { at: 0, stale: true };
+    this.charted = { at: 0, stale: true };
     this.onmove = () => {};
     this.onend = () => {};
     const redraw = () => (this.stale = true);
@@ -110,11 +115,10 @@ export class Show {
     }
     const drawn = stage.draw();
     if (drawn) this.words.draw();
-    if (this.stale && now - this.drawnCharts > CHART_INTERVAL) {
-      this.drawnCharts = now;
-      this.stale = false;
-      this.#charts();
-    }
+    if (this.stale) this.told.stale = this.charted.stale = true;
+    this.stale = false;
+    if (due(this.told, now, WORDS_APART)) this.#tell();
+    if (due(this.charted, now, CHARTS_APART)) this.#charts();
     return drawn;
   }
 
@@ -152,6 +156,7 @@ export class Show {
       label: this.axisLabel,
       now: album.length ? playhead.place : NaN,
       exit,
+      plays: playhead.playing,
     };
     if (!album.length && prediction?.exit_time > 0 && playhead.clock === "linear") {
       time.low = 0;
@@ -163,8 +168,11 @@ export class Show {
       this.axisLabel,
     );
     this.curves.draw(album, prediction, time);
-    this.snapshots.draw(album, this.index);
+    this.snapshots.draw(album, this.index, playhead.playing);
     this.legend.show(this.colouring, album);
+  }
+
+  #tell() {
     this.#outlook();
     this.onmove();
   }
@@ -176,8 +184,17 @@ export class Show {
     const words = outlook(
       prediction,
       album.seen.filter((moment) => moment.index <= index),
+      this.playhead.playing,
     );
-    find("outlook-theory").textContent = words?.theory ?? "–";
-    find("outlook-seen").textContent = words?.seen ?? "–";
+    write(find("outlook-theory"), words?.theory ?? "–");
+    write(find("outlook-seen"), words?.seen ?? "–");
   }
+}
+
+/** Whether something stale may be made anew; then it is no longer. */
+function due(part, now, apart) {
+  if (!part.stale || now - part.at < apart) return false;
+  part.at = now;
+  part.stale = false;
+  return true;
 }

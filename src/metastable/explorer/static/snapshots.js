@@ -19,15 +19,15 @@ export class Snapshots {
     };
   }
 
-  draw(album, index) {
-    this.#products(album.histograms[index]);
-    this.#heatmap(album.heatmaps[index]);
+  draw(album, index, plays) {
+    this.#products(album.histograms[index], plays);
+    this.#heatmap(album.heatmaps[index], plays);
   }
 
-  #products(counts) {
+  #products(counts, plays) {
     const plot = this.histogram;
     plot.canvas.closest("figure").hidden = counts === null;
-    if (!plot.ready || counts === null) return;
+    if (!plot.due(plays) || counts === null) return;
     const total = counts?.reduce((a, b) => a + b, 0) || 1;
     const most = counts ? Math.max(...counts) / total : 0.05;
     plot.begin(
@@ -40,14 +40,14 @@ export class Snapshots {
     });
   }
 
-  #heatmap(matrix) {
+  #heatmap(matrix, plays) {
     const plot = this.attention;
     const figure = plot.canvas.closest("figure");
     if (figure.hidden === Boolean(matrix)) {
       figure.hidden = !matrix;
       this.drawnAttention = null;
     }
-    if (!matrix || !plot.ready || matrix === this.drawnAttention) return;
+    if (!matrix || !plot.due(plays) || matrix === this.drawnAttention) return;
     this.drawnAttention = matrix;
     const m = Math.round(Math.sqrt(matrix.length));
     const pen = this.pixels.getContext("2d");

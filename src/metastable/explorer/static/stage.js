@@ -18,14 +18,24 @@ import { Trails } from "metastable/trails";
 
 const ROUND = { sphere: 2, circle: 1, plane: 0, space: 0 };
 
+/** Whether a graphics card draws. A processor takes twice as long for pictures with samples. */
+function onCard() {
+  const gl = document.createElement("canvas").getContext("webgl2");
+  const named = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = named ? gl.getParameter(named.UNMASKED_RENDERER_WEBGL) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return !/swiftshader|llvmpipe|softpipe|software|basic render/i.test(name);
+}
+
 export class Stage {
   constructor(canvas, taken) {
     this.canvas = canvas;
-    this.renderer = new WebGLRenderer({
-      canvas,
-      antialias: true,
+    const context = canvas.getContext("webgl2", {
+      alpha: false, // opaque: three.js would ask for a canvas that the page has to blend
+      antialias: onCard(),
       powerPreference: "high-performance",
     });
+    this.renderer = new WebGLRenderer({ canvas, context });
     this.renderer.outputColorSpace = "srgb-linear"; // colours are given as they shall appear
     this.scene = new Scene();
     this.camera = new PerspectiveCamera(33, 1, 0.1, 50);
@@ -37,7 +47,7 @@ export class Stage {
     this.world.add(this.globe.object, this.trails.object, this.tokens.object);
     this.paper = new Color();
     this.line = new Color();
-    this.tokens.uniforms.paper.value = this.paper;
+    this.tokens.uniforms.paper.value = this.globe.uniforms.paper.value = this.paper;
     this.globe.uniforms.colour.value = this.line;
     this.orbit = new Orbit(canvas, () => (this.dirty = true), taken);
     this.ray = new Raycaster();
@@ -71,7 +81,7 @@ export class Stage {
   }
 
   resize() {
-    const { clientWidth: width, clientHeight: height } = this.canvas.parentElement;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width || !height) return;
     this.renderer.setPixelRatio(Math.min(2, window.devicePixelRatio));
     this.renderer.setSize(width, height, false);
@@ -81,7 +91,9 @@ export class Stage {
     this.camera.fov = (360 / Math.PI) * Math.atan(half * Math.max(1, height / width));
     this.camera.updateProjectionMatrix();
     const scale = this.camera.projectionMatrix.elements[5];
-    this.tokens.uniforms.pixels.value = 0.5 * height * this.renderer.getPixelRatio() * scale;
+    const ratio = this.renderer.getPixelRatio();
+    this.tokens.uniforms.pixels.value = 0.5 * height * ratio * scale;
+    this.globe.uniforms.half_size.value.set(0.5 * width * ratio, 0.5 * height * ratio);
     this.dirty = true;
   }
 

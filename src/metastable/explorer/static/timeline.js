@@ -5,6 +5,8 @@ import { themeColours } from "metastable/palette";
 
 const THUMB = 9; // half the thumb of the slider, which never reaches the very ends
 const FONT = "11px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
+const WORDS = ["exit, by theory", "exit"]; // at the predicted exit, the longest that has room
+const GAP = 8;
 
 export class Timeline {
   constructor(canvas) {
@@ -37,9 +39,6 @@ export class Timeline {
     pen.textBaseline = "bottom";
     pen.fillStyle = colours.soft;
     const marked = exit >= first && exit <= last ? x(exit) : null;
-    const word = "exit, by theory";
-    const room = pen.measureText(word).width;
-    const leftwards = marked !== null && marked + room + 8 > width;
     const spread = clock === "log" ? decades : ticks;
     for (const at of spread(first, last, (width - 2 * THUMB) / 74)) {
       const exponent = clock === "log" && Number.isInteger(at) && Math.abs(at) > 2;
@@ -58,15 +57,30 @@ export class Timeline {
     pen.fillRect(THUMB, 18.5, Math.max(0, x(known) - THUMB), 3);
     pen.globalAlpha = 1;
     pen.textBaseline = "top";
+    const { word, leftwards, side } = this.#room(marked, label);
     if (marked !== null) {
       pen.fillStyle = colours.theory;
       pen.fillRect(marked - 1, 2, 2, 24);
       pen.textAlign = leftwards ? "right" : "left";
       pen.fillText(word, marked + (leftwards ? -5 : 5), 0);
     }
-    const far = marked !== null && marked > width * 0.55;
+    if (!side) return;
     pen.fillStyle = colours.soft;
-    pen.textAlign = far ? "left" : "right";
-    pen.fillText(label, far ? THUMB : width - THUMB, 0);
+    pen.textAlign = side;
+    pen.fillText(label, side === "left" ? THUMB : width - THUMB, 0);
+  }
+
+  /** The word at the mark, and the side on which the name of the axis does not touch it, if any. */
+  #room(marked, label) {
+    if (marked === null) return { side: "right" };
+    const { pen, width } = this;
+    const long = pen.measureText(label).width + THUMB + GAP;
+    for (const word of WORDS) {
+      const room = pen.measureText(word).width + 5;
+      const leftwards = marked + room > width;
+      const [from, to] = leftwards ? [marked - room, marked] : [marked, marked + room];
+      const side = to < width - long ? "right" : from > long ? "left" : null;
+      if (side || word === WORDS.at(-1)) return { word, leftwards, side };
+    }
   }
 }

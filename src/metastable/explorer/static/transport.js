@@ -1,6 +1,7 @@
 // Play, pause, step, scrub; and the choices of the picture.
 
 import { brief } from "metastable/numbers";
+import { write } from "metastable/text";
 
 const STANDARD = { clock: "linear", speed: 1, colour: "cluster", trails: false };
 
@@ -83,6 +84,7 @@ export class Transport {
 
   pause() {
     this.show.playhead.playing = false;
+    this.show.stale = true; // charts off the screen stood still
     this.refresh();
   }
 
@@ -96,25 +98,25 @@ export class Transport {
     const { find, show } = this;
     const { playhead } = show;
     find("stop").hidden = !show.running;
-    find("play-sign").textContent = playhead.playing ? "❚❚" : "▶";
-    find("play-word").textContent = playhead.playing ? "Pause" : "Play";
+    write(find("play-sign"), playhead.playing ? "❚❚" : "▶");
+    write(find("play-word"), playhead.playing ? "Pause" : "Play");
     const scrub = find("scrub");
     if (show.album.length) {
       scrub.value = Math.round(1000 * playhead.share);
       const clusters = show.clusterCount;
       const many = Number.isFinite(clusters) ? `, ${clusters} clusters` : "";
       scrub.setAttribute("aria-valuetext", `${show.axisLabel} = ${show.timeText}${many}`);
-      find("time-value").textContent = show.timeText;
-      find("cluster-value").textContent = Number.isFinite(clusters) ? clusters : "–";
+      write(find("time-value"), show.timeText);
+      write(find("cluster-value"), Number.isFinite(clusters) ? clusters : "–");
     } else {
       scrub.value = 0;
-      find("time-value").textContent = "0";
-      find("cluster-value").textContent = "–";
+      write(find("time-value"), "0");
+      write(find("cluster-value"), "–");
     }
     const scale = show.album.frames[show.index]?.header.scale ?? 1;
     find("scale").hidden = scale === 1;
-    find("scale-value").textContent = brief(scale);
-    find("time-name").textContent = show.album.head.axis_label ?? "time t";
+    write(find("scale-value"), brief(scale));
+    write(find("time-name"), show.album.head.axis_label ?? "time t");
   }
 
   #key(event) {

@@ -26,7 +26,9 @@ export const predict = async (spec) =>
 
 export async function place(spec) {
   const positions = places(jobOf(spec).points);
-  return { header: { index: 0, time: 0 }, arrays: { positions } };
+  // All in one: where they are spread out the stage takes them for a crowd, which is grey.
+  const cluster = new Uint16Array(positions.length / 3);
+  return { header: { index: 0, time: 0 }, arrays: { positions, cluster } };
 }
 
 const STARTED = {
