@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from metastable import kinds
 from metastable.cli.inspect import inspect as command
 from metastable.flows import Trajectory
+from metastable.models.depthwise import depthwise
 from metastable.models.folder import load
-from metastable.models.inspection import Inspections, _clusters, inspect
+from metastable.models.inspection import _clusters, inspect
+from metastable.models.inspections import Inspections
 from metastable.models.prompts import Prompt
 from metastable.models.spec import Inspect
 from metastable.models.study import study
@@ -175,6 +177,12 @@ def states(*frames):
     return Trajectory.from_states(np.stack([np.cos(angles), np.sin(angles)], axis=-1))
 
 
+def beside(run, twins, cosine):
+    """Clusters of a run and of its twins, as an inspection holds them."""
+    look = lambda each: depthwise(each, progress=False)
+    return _clusters(run, look(run), [(each, look(each)) for each in twins], cosine)
+
+
 def test_clusters_are_told_and_drawn_at_a_looser_cosine_where_none_is_within_that_asked_for():
     apart, near = [0.0, 1.2, 2.4, 3.6], [0.0, 0.3, 2.0, 3.4]  # cos 0.3 = 0.955
     for later, cosine, drawn, share in (
@@ -184,12 +192,12 @@ def test_clusters_are_told_and_drawn_at_a_looser_cosine_where_none_is_within_tha
         (apart, 0.99, 0.9, 0.0),
         (near, 0.5, 0.5, 0.5),  # looser than the looser one: the one asked for alone
     ):
-        found = _clusters(states(apart, later), states(apart, apart), cosine)
+        found = beside(states(apart, later), [states(apart, apart)], cosine)
         assert found["strict"].thresholds[0] == cosine
         assert found["loose"].thresholds[0] == min(cosine, 0.9)
         assert found["groups"].thresholds[0] == found["control_groups"].thresholds[0] == drawn
         assert found["loose"].shares.tolist() == [0.0, share]
-    assert _clusters(states(apart, near), None, 0.99)["control_loose"] is None
+    assert beside(states(apart, near), [], 0.99)["control_loose"] is None
 
 
 def test_the_headline_tells_the_model_from_its_twin(albert):
@@ -201,11 +209,11 @@ def test_the_headline_tells_the_model_from_its_twin(albert):
         (line, [0.0, 0.3, 2.0, 3.0], "the model gathers fewer tokens than its twin (one seed"),
         (line, line, "no difference to speak of (one seed of the twin)"),
     ):  # fmt: skip
-        parts = _clusters(states(line, later), states(line, other), 0.99)
+        parts = beside(states(line, later), [states(line, other)], 0.99)
         sentence = dataclasses.replace(found, **parts).sentence
         assert said in sentence and "no two within cosine 0.99" in sentence
         assert "At cosine 0.9, tokens in clusters of two or more: 0 % → " in sentence
-    alone = dataclasses.replace(found, **_clusters(states(line, line), None, 0.99))
+    alone = dataclasses.replace(found, **beside(states(line, line), [], 0.99))
     assert "twin" not in alone.sentence
     told = found.to_dict()
     assert told["cosine"] == 0.99 and told["gathered"]["cosine"] == 0.9

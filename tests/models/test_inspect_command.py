@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from metastable import kinds
 from metastable.cli.inspect import inspect as command
-from metastable.models import inspection
+from metastable.models import inspection, inspections
 from metastable.models.ablate import ScaledBeta
 from metastable.models.spec import Inspect, inspect_spec, is_sentence, read_prompts
 
@@ -39,7 +39,7 @@ def asked(monkeypatch):
         raise ValueError("seen many")
 
     monkeypatch.setattr(inspection, "inspect", one)
-    monkeypatch.setattr(inspection, "inspect_many", many, raising=False)
+    monkeypatch.setattr(inspections, "inspect_many", many)
     return found
 
 

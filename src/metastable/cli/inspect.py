@@ -69,13 +69,21 @@ def inspect(
             help="Attention logits times F; may be repeated (1: as it is).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the untrained control.")] = 0,
     control: Annotated[
-        bool, typer.Option("--control/--no-control", help="The same shape without training.")
+        bool,
+        typer.Option("--control/--no-control", help="Twins beside it: the same, not trained."),
     ] = True,
+    twins: Annotated[
+        int, typer.Option(metavar="N", help="So many untrained twins, for mean and range.")
+    ] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the first twin; the others follow.")] = 0,
     cosine: Annotated[
         float,
-        typer.Option(help="Cosine that joins two tokens; if none is within it, 0.9 is drawn."),
+        typer.Option(
+            metavar="F",
+            help="Tokens are one cluster where chains of cosines of F or more join them; pictures "
+            "show 0.9 where no two tokens are as close.",
+        ),
     ] = 0.99,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda or cuda:1; the CPU unless told.")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from metastable.models.hypotheses import head_hypotheses as head_hypotheses
     from metastable.models.hypotheses import theorems as theorems
     from metastable.models.inspection import inspect as inspect
-    from metastable.models.inspection import inspect_many as inspect_many
+    from metastable.models.inspections import inspect_many as inspect_many
     from metastable.models.ladder import Ladder as Ladder
     from metastable.models.ladder import ladder as ladder
     from metastable.models.needle import NeedleProfile as NeedleProfile
@@ -72,7 +72,8 @@ _HOMES = {
     "folder": "load",
     "groups": "Groups group_tokens",
     "hypotheses": "HeadHypotheses head_hypotheses theorems",
-    "inspection": "inspect inspect_many",
+    "inspection": "inspect",
+    "inspections": "inspect_many",
     "ladder": "Ladder ladder",
     "needle": "NeedleProfile needle_profile",
     "own.language": "LanguageModel",

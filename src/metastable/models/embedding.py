@@ -29,13 +29,14 @@ def analogy(
     network = load(source)
     given = {word: _single(network, word) for word in (*plus, *minus)}
     model: Any = network.model
-    table = model.get_input_embeddings().weight.detach().to("cpu", torch.float64).numpy()
-    rows = table - table.mean(axis=0)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    sought = sum(rows[given[w]] for w in plus) - sum(rows[given[w]] for w in minus)
-    cosines = rows @ sought / np.linalg.norm(sought)
+    rows = model.get_input_embeddings().weight.detach().to("cpu", torch.float64).numpy().copy()
+    rows -= rows.mean(axis=0)
+    lengths = np.maximum(np.sqrt(np.einsum("nd,nd->n", rows, rows)), 1e-12)
+    unit = lambda word: rows[given[word]] / lengths[given[word]]
+    sought = sum(map(unit, plus)) - sum(map(unit, minus))
+    cosines = rows @ sought / (lengths * np.linalg.norm(sought))
     # Answers in the same writing as the question: whole words, not pieces or marks.
-    pieces = network.tokenizer.convert_ids_to_tokens(list(range(len(table))))
+    pieces = network.tokenizer.convert_ids_to_tokens(list(range(len(rows))))
     words = ["" if piece is None else piece for piece in pieces]
     piece = words[given[plus[0]]]
     start = piece[: len(piece) - len(plus[0])]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from metastable.core import checks
 from metastable.core.show import Shown
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
-from metastable.models.ablate import Ablation, ScaledBeta
+from metastable.models.ablate import Ablation
 from metastable.models.capture import capture
 from metastable.models.captured import ModelCase
 from metastable.models.clock import FittedClock, fit_clock
@@ -30,10 +29,10 @@ from metastable.models.prompts import Prompt, is_batch, read_prompt
 from metastable.models.representation import FirstToken, first_token
 from metastable.models.sinks import Sink, find_sinks, sink_sentence
 from metastable.models.study import Study, study
+from metastable.models.twins import Twins, twins_of
 from metastable.models.weights import Head, fit_weights, head_matrices
 
 LOOSE = 0.9  # cosine of the looser clusters, where nothing comes within 0.99
-FEW = 0.05  # share of the tokens by which a model must differ from its twin to be told apart
 MOST_FITS = 40  # matrices beside random ones
 MOST_OTHERS = 24  # further texts on which clocks and thresholds are fitted
 MOST_MAPPED = 256  # tokens of an attention map; layers · heads · n² numbers are kept
@@ -48,7 +47,10 @@ BANKS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection(Shown):
-    """A model, a text, what was seen, and the same of the control without training."""
+    """A model, a text, what was seen, and the same of the control without training.
+
+    The control is the first of the `twins`, which are of several seeds.
+    """
 
     run: Trajectory  # directions
     table: Depthwise
@@ -69,6 +71,7 @@ class Inspection(Shown):
     loose: Groups  # at `LOOSE`, or at the cosine asked for if that is lower
     control_groups: Groups | None  # as `groups`
     control_loose: Groups | None
+    twins: Twins | None
     verdicts: Comparison
     sinks: list[Sink]
     energy: EnergyParts | None
@@ -79,7 +82,7 @@ class Inspection(Shown):
     @property
     def sentence(self) -> str:
         """Do tokens cluster, when, into what; where attention rests; what theory says."""
-        said = [self.strict.sentence(), self._gathering(), self._cosines()]
+        said = [self.strict.sentence(), self.gathering(), self.cosine_change()]
         if self.hypotheses:
             said.append(sink_sentence(self.sinks, self.run.statistics["heads"] * self._layers))
         if self.verdicts.rows:
@@ -92,27 +95,19 @@ class Inspection(Shown):
         """Whether nothing is within the cosine asked for, so that pictures show looser clusters."""
         return self.groups is not self.strict
 
-    def _gathering(self) -> str:
+    def gathering(self) -> str:
         """Share of tokens that gather at the looser cosine, first to last, beside the twin."""
-        own, twin = self.loose, self.control_loose
+        own = self.loose
         said = f"At cosine {own.thresholds[0]:g}, tokens in clusters of two or more: "
         said += f"{first_to_last(own)} from layer {own.times[0]:g} to {own.times[-1]:g}"
-        if twin is None:
-            return said
-        more = float(own.shares[-1] - twin.shares[-1])
-        if abs(more) < max(FEW, 2 / len(own.words)):
-            told = "no difference to speak of"
-        else:
-            which = "more" if more > 0 else "fewer"
-            told = f"in the end the model gathers {which} tokens than its twin"
-        return f"{said}; in its untrained twin {first_to_last(twin)}: {told} (one seed of the twin)"
+        return said if self.twins is None else f"{said}; {self.twins.beside(own)}"
 
-    def _cosines(self) -> str:
+    def cosine_change(self) -> str:
         first, last = self.table.mean_cosine[[0, -1]]
         said = f"Mean cosine {first:.2f} at first, {last:.2f} in the end"
-        if self.control_table is None:
+        if self.twins is None:
             return said
-        return f"{said} (untrained: {self.control_table.mean_cosine[-1]:.2f})"
+        return f"{said} (untrained: {self.twins.of_tables('mean_cosine').end(2)})"
 
     def __repr__(self) -> str:
         return self.sentence
@@ -138,7 +133,7 @@ class Inspection(Shown):
             "energy_violations": violations[f"{BETAS[0]:g}"],
             "energy_violations_by_beta": violations,
             "cosine": float(self.strict.thresholds[0]),
-            "gathered": _gathered(self.loose, self.control_loose),
+            "gathered": _gathered(self.loose, self.twins),
             "plateaus": [[p.start, p.end, p.value] for p in table.plateaus],
             "first_token": self.first.to_dict(),
             "sinks": [sink.to_row() for sink in self.sinks],
@@ -146,6 +141,7 @@ class Inspection(Shown):
             "ladder": None if self.ladder is None else _lists(self.ladder),
             "clock": {key: getattr(self.clock, key) for key in ("beta", "rate", "start", "error")},
             "control": None if control is None else _numbers(control),
+            "twins": None if self.twins is None else _spreads(self.twins),
             "study": None if self.study is None else self.study.to_dict(),
             "choices": {key: value for key, value in statistics.items() if key != "words"},
             "words": statistics["words"],
@@ -162,6 +158,7 @@ def inspect(
     depth: int | None = None,
     control: bool = True,
     seed: int = 0,
+    twins: int = 3,
     cosine: float = COSINE,
     ablate: Sequence[Ablation] = (),
     device: Any = None,
@@ -171,12 +168,14 @@ def inspect(
 ) -> Inspection:
     """Look at the first prompt in every way, and at all of them for means and deviations.
 
-    `control` runs the same shape without training (weights by `seed`) beside it. Tokens joined by
-    chains of cosines of at least `cosine` are a cluster; where no two tokens are, the pictures show
-    chains of 0.9. `asked` goes to `capture`.
+    `control` runs the same shape without training beside it, `twins` times (weights by `seed`, the
+    next, …): the first is looked at as closely as the model, the others tell the spread. Tokens
+    joined by chains of cosines of at least `cosine` are a cluster; where no two tokens are, the
+    pictures show chains of 0.9. `asked` goes to `capture`.
     """
     if not -1 < checks.real("cosine", cosine) < 1:
         raise ValueError(f"cosine must lie between −1 and 1; got {cosine}: 0.99 is usual.")
+    checks.integer("twins", twins, 1)
     prompts = prompts if is_batch(prompts) else [prompts]  # pyright: ignore[reportAssignmentType]
     if not prompts or not len(prompts[0]):
         raise ValueError("prompts must not be empty; give at least one.")
@@ -185,48 +184,59 @@ def inspect(
     reads = [read_prompt(network, prompt, tokens) for prompt in prompts]
     settings = {"depth": depth, "ablate": ablate, "progress": progress, **asked}
 
-    def look(model: Network) -> tuple[Trajectory, Depthwise, FittedClock]:
+    def look(model: Network, thorough: bool = True) -> tuple[Trajectory, Depthwise]:
         run = capture(model, reads[0], **settings)
-        table = depthwise(run, progress=progress)
-        return run, table, fit_clock(table.times, table.mean_cosine, run.frames[0].count)
+        return run, depthwise(run, thorough=thorough, progress=progress)
 
-    run, table, clock = look(network)
+    fitted = lambda run, table: fit_clock(table.times, table.mean_cosine, run.frames[0].count)
+    run, table = look(network)
     run = replace(run, field=replace(run.field, others=tuple(reads[1:MOST_OTHERS])))
-    nothing = None, None, None
-    still, still_table, still_clock = look(network.untrained(seed)) if control else nothing
+    seeds = range(seed, seed + twins) if control else ()
+    others = [look(network.untrained(each), each == seed) for each in seeds]
+    still, still_table = others[0] if others else (None, None)
     arms = ("trained", "untrained", "shuffled") if control else ("trained", "shuffled")
     return Inspection(
         run=run,
         table=table,
-        clock=clock,
+        clock=fitted(run, table),
         control=still,
         control_table=still_table,
-        control_clock=still_clock,
+        control_clock=fitted(still, still_table) if others else None,
         analogies=_analogies(network),
         pull=_pull(network),
         study=study(network, reads, arms=arms, seed=seed, **settings) if len(reads) > 1 else None,
-        **_clusters(run, still, cosine),
+        **_clusters(run, table, others, cosine),
         verdicts=compare(run),
         map_words=list(reads[0].first(MOST_MAPPED).words),
         **_inside(network, run, reads, part),
     )
 
 
-def _clusters(run: Trajectory, control: Trajectory | None, cosine: float) -> dict[str, Any]:
-    """Clusters at the cosine asked for and at a looser one, and which of them is to be drawn."""
+def _clusters(
+    run: Trajectory,
+    table: Depthwise,
+    others: Sequence[tuple[Trajectory, Depthwise]],
+    cosine: float,
+) -> dict[str, Any]:
+    """Clusters at the cosine asked for and at a looser one, and which of them is to be drawn.
+
+    `others` are the twins, if any.
+    """
     low = min(LOOSE, cosine)
     strict = group_tokens(run, cosine=cosine, progress=False)
     loose = strict if low == cosine else group_tokens(run, cosine=low, progress=False)
     found: dict[str, Any] = {"strict": strict, "loose": loose}
     found |= {"groups": strict if strict.gathered.any() else loose}
-    found |= dict.fromkeys(("control_groups", "control_loose"))
-    if control is None:
+    found |= dict.fromkeys(("control_groups", "control_loose", "twins"))
+    if not others:
         return found
-    still = group_tokens(control, cosine=low, progress=False)
-    found |= {"control_loose": still, "control_groups": still}
+    runs, tables = zip(*others, strict=True)
+    still = [group_tokens(each, cosine=low, progress=False) for each in runs]
+    drawn = still
     if found["groups"] is not loose:
-        found["control_groups"] = group_tokens(control, cosine=cosine, progress=False)
-    return found
+        drawn = [group_tokens(each, cosine=cosine, progress=False) for each in runs]
+    found |= {"control_loose": still[0], "control_groups": drawn[0]}
+    return found | {"twins": twins_of(run, table.chosen, runs, tables, drawn, still)}
 
 
 def first_to_last(groups: Groups) -> str:
@@ -235,11 +245,19 @@ def first_to_last(groups: Groups) -> str:
     return f"{100 * first:.0f} % → {100 * last:.0f} %"
 
 
-def _gathered(own: Groups, twin: Groups | None) -> dict[str, Any]:
+def _gathered(own: Groups, twins: Twins | None) -> dict[str, Any]:
     """Share of tokens in clusters of two or more, and how many clusters, state by state."""
     told = {"cosine": float(own.thresholds[0]), "share": own.shares.tolist()}
     told |= {"clusters": own.gathered.tolist()}
-    return told | {"untrained_share": None if twin is None else twin.shares.tolist()}
+    return told | {"untrained_share": None if twins is None else twins.shares.mean.tolist()}
+
+
+def _spreads(twins: Twins) -> dict[str, Any]:
+    """Means and ranges over the twins, state by state."""
+    told: dict[str, Any] = {"count": len(twins), "share": twins.shares.to_dict()}
+    for name, key in (("mean_cosine", "mean_cosine"), ("clusters", "clusters_099")):
+        told[key] = twins.of_tables(name).to_dict()
+    return told
 
 
 def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -> dict[str, Any]:
@@ -268,109 +286,6 @@ def _inside(network: Network, run: Trajectory, reads: list[Prompt], part: str) -
         "theorems": theorems_beside(case.hypotheses, case.causal),
         "ladder": climbed,
     }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Inspections(Shown):
-    """Several models, or one at several β, on the same texts; see `inspect_many`."""
-
-    each: dict[str, Inspection]  # by name
-
-    @property
-    def run(self) -> Trajectory:
-        """Of the first."""
-        return next(iter(self.each.values())).run
-
-    @property
-    def steps(self) -> list[float] | None:
-        """Numbers that the names end in, as those of checkpoints do; None where not all have one.
-
-        They are the second axis: time of training.
-        """
-        found = [re.findall(r"(\d+)\D*$", name) for name in self.each]
-        if len(found) < 2 or not all(found):
-            return None
-        numbers = [float(match[0]) for match in found]
-        return numbers if len(set(numbers)) == len(numbers) else None
-
-    @property
-    def verdicts(self) -> Comparison:
-        """All rows, each with the name of its model."""
-        rows = [
-            replace(row, claim=f"{name}: {row.claim}")
-            for name, one in self.each.items()
-            for row in one.verdicts.rows
-        ]
-        return Comparison(tuple(rows), "layers")
-
-    @property
-    def sentence(self) -> str:
-        """Of each, what its tokens do; and all verdicts together."""
-        said = [
-            f"{name}: {one.strict.sentence().rstrip('.')}; {_lower(one._gathering())}; "
-            f"{_lower(one._cosines())}; sink heads: {len(one.sinks)}."
-            for name, one in self.each.items()
-        ]
-        rows = self.verdicts
-        counts = f"{rows.count(AGREE)} agree, {rows.count(DISAGREE)} disagree"
-        return " ".join([*said, f"Layers against their own weights: {counts}."])
-
-    def __repr__(self) -> str:
-        return self.sentence
-
-    def table(self) -> list[dict[str, Any]]:
-        """One row a model: where its tokens end, its sinks, its energy, its verdicts."""
-        rows = []
-        for name, one in self.each.items():
-            table, energy = one.table, one.energy
-            falls = None if energy is None else int(np.sum(energy.change < 0))
-            row = {"model": name, "layers": one.run.statistics["layers"]}
-            row |= {"tokens": one.run.statistics["tokens"]}
-            row |= {"mean cosine at the start": float(table.mean_cosine[0])}
-            row |= {"at the end": float(table.mean_cosine[-1]), "clusters": int(table.clusters[-1])}
-            row |= {"effective rank": float(table.effective_rank[-1])}
-            row |= {"layers in which the energy falls": falls, "sink heads": len(one.sinks)}
-            rows.append(row | {"verdicts that disagree": one.verdicts.count(DISAGREE)})
-        return rows
-
-    def to_dict(self, out: str | None = None) -> dict[str, Any]:
-        """What `metastable inspect A B --json` prints."""
-        models = {name: one.to_dict() for name, one in self.each.items()}
-        return {"models": models, "table": self.table(), "out": out}
-
-
-def inspect_many(
-    sources: Sequence[Any] | Mapping[str, Any],
-    prompts: Sequence[str | Sequence[int] | Prompt],
-    *,
-    betas: Sequence[float] = (),
-    ablate: Sequence[Ablation] = (),
-    **choices: Any,
-) -> Inspections:
-    """The same texts through several models, through one at several β, or both.
-
-    `sources` may be given by name; names that end in numbers are steps of training, a second axis.
-    `betas` multiply the logits of attention, see `ScaledBeta`. `choices` go to `inspect`.
-    """
-    each: dict[str, Inspection] = {}
-    named = sources if isinstance(sources, Mapping) else dict(enumerate(sources))
-    for given, source in named.items():
-        for beta in betas or (None,):
-            changes = ablate if beta is None else (*ablate, ScaledBeta(beta))
-            found = inspect(source, prompts, ablate=changes, **choices)
-            name = given if isinstance(given, str) else _short(str(found.run.statistics["model"]))
-            name = name if beta is None else f"{name}, β × {beta:g}"
-            each[name if name not in each else f"{name} ({len(each) + 1})"] = found
-    return Inspections(each)
-
-
-def _short(name: str) -> str:
-    """The last part of a path: enough to tell models apart on a page."""
-    return name.rstrip("/").rsplit("/", 1)[-1]
-
-
-def _lower(said: str) -> str:
-    return said[:1].lower() + said[1:]
 
 
 def _lists(table: Any) -> dict[str, Any]:

@@ -19,7 +19,9 @@ class Inspect(Spec):
     `model` is a folder, a .gguf file, a name such as rxnmapper, or one in the Hugging Face cache;
     or several of them. `text` is a file, a folder of .txt files, or the sentence itself; `lines`
     makes every line of the file a text of its own. `betas` looks at the same with attention logits
-    times each of them. `cosine` is what joins two tokens to a cluster. The rest goes to `capture`.
+    times each of them. `cosine` is what joins two tokens to a cluster. `twins` of the same shape
+    without training stand beside it, with weights by `seed` and the next. The rest goes to
+    `capture`.
     """
 
     kind: Literal["inspect"] = "inspect"
@@ -41,6 +43,7 @@ class Inspect(Spec):
     betas: tuple[Real, ...] = ()
     seed: Seed = 0
     control: bool = True
+    twins: Annotated[int, Field(ge=1, le=100)] = 3
     cosine: Annotated[float, Field(gt=-1, lt=1, allow_inf_nan=False)] = 0.99
     device: str | None = None
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
@@ -136,7 +139,7 @@ def inspect_spec(spec: Inspect, unfinished: Path | None, progress: bool | None) 
             raise ValueError(
                 f"inspect needs the package {package}: install the extra [models], as README says."
             )
-    from metastable.models import inspection
+    from metastable.models import inspection, inspections
     from metastable.models.ablate import ablation
 
     left_out = {"kind", "name", "model", "text", "lines", "ablate", "betas"}
@@ -145,4 +148,4 @@ def inspect_spec(spec: Inspect, unfinished: Path | None, progress: bool | None) 
     choices |= {"ablate": ablate, "progress": progress}
     if len(spec.models) == 1 and not spec.betas:
         return inspection.inspect(spec.models[0], texts, **choices)
-    return inspection.inspect_many(spec.models, texts, betas=spec.betas, **choices)
+    return inspections.inspect_many(spec.models, texts, betas=spec.betas, **choices)

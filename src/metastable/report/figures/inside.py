@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastable.core.figure import Axis, Bars, Lines, Map, Panels, Series
-from metastable.report.figures.run import borders
 
 if TYPE_CHECKING:
     from metastable.models.energy import EnergyParts
@@ -70,11 +69,11 @@ def plot_sinks(maps: np.ndarray) -> Map:
     caption = "Share of attention on the first token by layer and head (mean over the tokens after "
     caption += "the third); above one half a head is a sink."
     return Map(
-        Axis("layer"),
-        Axis("head"),
+        Axis("layer", ticks="integer"),
+        Axis("head", ticks="integer"),
         Axis("on the first token", limits=(0.0, 1.0)),
-        borders(np.arange(layers).astype(float)),
-        borders(np.arange(heads).astype(float)),
+        np.arange(layers + 1) - 0.5,
+        np.arange(heads + 1) - 0.5,
         shares.T,
         size=(6.4, 3.0),
         caption=caption,

@@ -53,7 +53,7 @@ def plot_cosine_histograms(run: Trajectory, control: Trajectory | None, count: i
     panels = [Histogram({"": bins}, x, side(y), **look) for bins, y, look in parts]
     caption = "Cosines of all pairs of different tokens through the layers, Freedman–Diaconis bins"
     if control is not None:
-        caption += "; above the trained model, below the same shape without training"
+        caption += "; above the trained model, below the same shape without training (first seed)"
     caption += ". The diagonal i = j is left out; bars that leave the frame are cut."
     size = (1.75 * len(chosen), 2.0 * len(rows))
     return Panels(panels, len(chosen), size=size, caption=caption)
@@ -84,16 +84,17 @@ def plot_cosines(result: Inspection) -> Strip:
 def plot_cluster_counts(result: Inspection) -> Panels:
     """Clusters by three definitions, the control's, and what merged and split."""
     table, at = result.table, result.table.times[result.table.chosen]
-    groups, still = result.groups, result.control_groups
+    groups, twins = result.groups, result.twins
     name = f"cosine ≥ {groups.thresholds[0]:g}"
     counts = [
         Series(name, table.times, groups.counts, style="steps", group=0),
         Series("rank of the Gram matrix", at, table.gram_rank, style="points", group=2),
         Series("maxima of the density", at, table.modes, style="points", group=5),
     ]
-    if still is not None:
+    if twins is not None:
         steps: dict[str, Any] = {"style": "steps", "role": "control"}
-        counts.append(Series("untrained", still.times, still.counts, **steps))
+        spread = twins.counts
+        counts.append(Series("untrained", table.times, spread.mean, band=spread.band, **steps))
     merged, split = np.cumsum(groups.changes, axis=0).T
     sums = {"merged": merged, "split": split}
     changes = [Series(name, table.times, count, style="steps") for name, count in sums.items()]
@@ -105,6 +106,7 @@ def plot_cluster_counts(result: Inspection) -> Panels:
         "the first kind that became part of another, and parts that left one, since the start."
     )
     panels = [_over_depth(result, y, counts), right]
+    caption += "" if twins is None else twins.note
     return Panels(panels, 2, size=(8.6, 3.1), caption=caption + _mark(result))
 
 
@@ -133,28 +135,28 @@ def plot_energies(result: Inspection) -> Panels:
     """Interaction energies through depth, with the states at which they fell."""
     from metastable.models.depthwise import BETAS, energy_drops
 
-    sides = [("trained", result.table)]
-    if result.control_table is not None:
-        sides.append(("untrained", result.control_table))
-    panels = []
+    panels, times, twins = [], result.table.times, result.twins
     for k, beta in enumerate(BETAS):
-        series = []
-        for name, table in sides:
-            values = table.energy[:, k]
-            drops = energy_drops(values)
-            series.append(Series(name, table.times, values, group=ARMS[name]))
-            fell = table.times[drops], values[drops]
-            series.append(Series("", *fell, style="points", marker="triangle", group=5))
+        values = result.table.energy[:, k]
+        drops = energy_drops(values)
+        series = [Series("trained", times, values, group=ARMS["trained"])]
+        if twins is not None:
+            spread = twins.of_tables("energy", k)
+            look: dict[str, Any] = {"band": spread.band, "group": ARMS["untrained"]}
+            series.append(Series("untrained", times, spread.mean, **look))
+        fell = times[drops], values[drops]
+        series.append(Series("", *fell, style="points", marker="triangle", group=5))
         y = Axis(r"$2\beta e^{-\beta} E_\beta$")
         panels.append(_over_depth(result, y, series, title=rf"$\beta$ = {beta:g}"))
     caption = "Energy of the directions, 1 for a single cluster. Attention with V = I never lets "
-    caption += f"it fall; triangles mark layers after which it is lower than before.{_mark(result)}"
+    caption += "it fall; triangles mark layers after which that of the model is lower than before."
+    caption += ("" if twins is None else twins.note) + _mark(result)
     return Panels(panels, len(panels), size=(4.3 * len(panels), 3.0), caption=caption)
 
 
 def plot_alignment(result: Inspection) -> Panels:
     """Linear CKA between layers, and the intrinsic dimension of the states."""
-    table, other = result.table, result.control_table
+    table, twins = result.table, result.twins
     depths = table.times[table.chosen]
     ticks = np.unique(np.linspace(0, len(depths) - 1, min(7, len(depths))).astype(int))
     names = [f"{depths[k]:g}" for k in ticks]
@@ -162,12 +164,14 @@ def plot_alignment(result: Inspection) -> Panels:
     value = Axis("linear CKA", limits=(0.0, 1.0))
     left = Map(axis, axis, value, edges - 0.5, edges - 0.5, table.cka, equal=True)
     dimensions = [Series("trained", depths, table.dimension, style="both", group=6)]
-    if other is not None:
-        at = other.times[other.chosen]
-        dimensions.append(Series("untrained", at, other.dimension, role="control"))
+    if twins is not None:
+        spread = twins.dimension
+        look: dict[str, Any] = {"role": "control", "band": spread.band}
+        dimensions.append(Series("untrained", depths, spread.mean, **look))
     right = _over_depth(result, Axis("intrinsic dimension", limits=(0.0, None)), dimensions)
     caption = "Linear CKA between states, 1 where they agree up to rotation and scale; intrinsic "
-    caption += f"dimension by nearest neighbors, coincident tokens counted once.{_mark(result)}"
+    caption += "dimension by nearest neighbors, coincident tokens counted once."
+    caption += ("" if twins is None else twins.note) + _mark(result)
     return Panels([left, right], 2, size=(8.0, 3.2), caption=caption)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from metastable.core.figure import Axis, Lines, Panels, Series
 
 if TYPE_CHECKING:
-    from metastable.models.inspection import Inspections
+    from metastable.models.inspections import Inspections
 
 
 def plot_overlay(result: Inspections) -> Panels:

@@ -124,8 +124,8 @@ def plot_pull(pull: ContextPull) -> Panels:
         mean = np.mean([pull.agreement[:, i, j] for i, j in chosen], axis=0)
         agreement.append(Series(name, pull.times, mean, group=group))
     own = [Series("", pull.times, each, group=2, width=1.2) for each in np.transpose(pull.pull)]
-    left = Lines(Axis("layer"), Axis(f"cosine of “{pull.word}” between sentences"), agreement)
-    right = Lines(Axis("layer"), Axis("cosine with the rest of its sentence"), own)
+    left = Lines(Axis("layer"), Axis(f"cosine of “{pull.word}”"), agreement)
+    right = Lines(Axis("layer"), Axis("cosine with its sentence"), own)
     caption = f"“{pull.word}” in {2 * half} sentences, half of them of one meaning: its cosine "
     caption += "between sentences of one meaning and of two, and with the mean direction of its "
     caption += "own sentence."

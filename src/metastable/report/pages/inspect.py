@@ -17,10 +17,12 @@ from metastable.report.figures import inside, layers, overlay, words
 from metastable.report.page import Block, Listing, Picture, Section, Table, page, rows_table
 
 if TYPE_CHECKING:
-    from metastable.models.inspection import Inspection, Inspections
+    from metastable.models.inspection import Inspection
+    from metastable.models.inspections import Inspections
     from metastable.models.spec import Inspect
 
 MOST_HEADS = 40  # rows of the table of heads
+MOST_STATES = 13  # rows of the terminal's table of states
 
 
 def result_of_inspection(spec: Inspect, inspection: Inspection | Inspections) -> Result:
@@ -34,7 +36,7 @@ def result_of_inspection(spec: Inspect, inspection: Inspection | Inspections) ->
         "verdicts": inspection.verdicts,
         "sentence": inspection.sentence,
     }
-    from metastable.models.inspection import Inspections
+    from metastable.models.inspections import Inspections
 
     if isinstance(inspection, Inspections):
         return Result(facts=facts, figures=figures_of_many(inspection), **shared)
@@ -69,6 +71,8 @@ def write_inspection(result: Result) -> Path:
     words = json.loads(result.data["trajectory"].attrs["statistics"])["words"]
     caption = "State by state: mean cosine, share of pairs above 0.9 and 0.99, clusters of cosine "
     caption += "> 0.99, effective rank, distance from consensus; and the untrained mean and count"
+    twins = (facts.get("twins") or {"count": 1})["count"]
+    caption += f", means over {twins} seeds with their range" if twins > 1 else ""
     table = Table(facts["states"]["columns"], facts["states"]["rows"], caption)
     return page(
         result.folder / "report.html",
@@ -188,11 +192,15 @@ def print_inspection(result: Result) -> None:
     for name, value in facts["choices in words"].items():
         say(f"{name:<14} {value}")
     columns, rows = facts["states"]["columns"], facts["states"]["rows"]
-    shown = [k for k, column in enumerate(columns) if column not in ("merged", "split")]
+    left_out = ("merged", "split", *(name for name in columns if name.startswith("range of ")))
+    shown = [k for k, column in enumerate(columns) if column not in left_out]
     states = table(*(columns[k] for k in shown))
-    for row in (rows[state] for state in choose_states(np.asarray(facts["times"]), 33)):
+    chosen = choose_states(np.asarray(facts["times"]), MOST_STATES)
+    for row in (rows[state] for state in chosen):
         states.add_row(*(_short(row[k]) for k in shown))
     Console().print(states)
+    if len(chosen) < len(rows):
+        say(f"{len(rows) - len(chosen)} states more are in the page and in --json")
     say(f"first token: {facts['first token']}")
     say(f"clock: {facts['fitted clock']}")
     _say_page(result)
@@ -238,28 +246,39 @@ def _facts(result: Inspection) -> dict[str, Any]:
     facts["clusters"] = (
         f"{table.clusters[0]} → {table.clusters[-1]} (cosine > 0.99, single tokens counted)"
     )
-    if result.control_table is not None:
-        facts["untrained"] = f"{result.control_table.clusters[-1]} at the end, counted alike"
+    twins = result.twins
+    if twins is not None:
+        counted = twins.of_tables("clusters").end(0)
+        facts["untrained"] = f"{counted} at the end, counted alike"
+        seeds = "one seed" if len(twins) == 1 else f"{len(twins)} seeds: mean (lowest to highest)"
+        facts["twins"] = seeds
     low = f"in clusters of two or more at cosine {result.loose.thresholds[0]:g}"
     facts["gathered"] = f"{first_to_last(result.loose)} of the tokens {low}"
-    if result.control_loose is not None:
-        facts["gathered"] += f" (untrained: {first_to_last(result.control_loose)})"
+    if twins is not None:
+        facts["gathered"] += f" (untrained: {twins.gathered})"
     return facts
 
 
 def _table(result: Inspection) -> tuple[list[str], list[list[Any]]]:
-    table, control = result.table, result.control_table
+    table, twins = result.table, result.twins
     columns = ["layer", "mean cosine", "≥0.9", "≥0.99", "clusters", "merged", "split"]
     columns += ["effective rank", "distance from consensus"]
-    columns += ["untrained cosine", "untrained clusters"] if control is not None else []
+    spreads = {}
+    if twins is not None:
+        spreads["untrained cosine"] = twins.of_tables("mean_cosine"), "{:.3f} to {:.3f}"
+        spreads["untrained clusters"] = twins.of_tables("clusters"), "{:.0f} to {:.0f}"
+    several = twins is not None and len(twins) > 1
+    for name in spreads:
+        columns += [name, f"range of {name}"] if several else [name]
     rows = []
     for k, time in enumerate(table.times):
         row = [float(time), float(table.mean_cosine[k]), *(float(m) for m in table.mass[k, :2])]
         row += [int(table.clusters[k]), int(table.merges[k]), int(table.splits[k])]
         row += [float(table.effective_rank[k]), float(table.residual[k])]
-        if control is not None and k < len(control.times):
-            row += [float(control.mean_cosine[k]), int(control.clusters[k])]
-        rows.append(row + [None] * (len(columns) - len(row)))
+        for spread, form in spreads.values():
+            row.append(float(spread.mean[k]))
+            row += [form.format(spread.low[k], spread.high[k])] if several else []
+        rows.append(row)
     return columns, rows
 
 
