@@ -188,23 +188,26 @@ def gradient():
     }
 
 
-def staircase(count=2**18, dim=8, limit=280.0):
-    """From uniform to the last cluster, by merging; how far it came when time was up."""
+def staircase(count=2**18, dim=8, limit=540.0):
+    """From uniform to the last cluster, by merging, as `flow` does it; how far when time is up."""
     import metastable as ms
-    from metastable.flows import drive
+    from metastable.flows.solvers.merging import MergingFlow
+    from metastable.flows.solvers.solver import Choices
 
     began, seen = time.perf_counter(), []
-    tokens_at_start = ms.Points(tokens(count, dim))
-    frames = drive(tokens_at_start, ms.SelfAttention(BETA), math.inf, stepper=ms.Merging())
-    for frame in frames:
-        spent = time.perf_counter() - began
-        row = {"seconds": spent, "t": frame.time, "tokens": frame.measure.count}
-        if not seen or spent > seen[-1]["seconds"] + 10 or frame.measure.count < 2:
+    start = ms.Points(tokens(count, dim))
+    solver = MergingFlow(start, ms.SelfAttention(BETA), math.inf, Choices(ms.Merging(), None, 101))
+    solver.start()
+    while solver.outcome is None and time.perf_counter() < began + limit:
+        solver.advance()
+        row = {"seconds": time.perf_counter() - began, "log_t": solver.log_time}
+        row |= {"tokens": len(solver.x), "evaluations": solver.evaluations}
+        row |= {"rank": solver.ranks.counts["rank"]}
+        if not seen or row["seconds"] > seen[-1]["seconds"] + 5 or solver.outcome is not None:
             seen.append(row)
             print(row, file=sys.stderr, flush=True)
-        if spent > limit:
-            break
-    return {"n": count, "d": dim, "finished": frame.measure.count == 1, "last": row, "seen": seen}
+    done = len(solver.x) == 1
+    return {"n": count, "d": dim, "finished": done, "seen": seen} | solver.statistics()
 
 
 def phase_diagram():

@@ -142,8 +142,8 @@ def test_errors_on_a_gpu_are_those_on_a_cpu(monkeypatch):
         jnp.asarray(x), jnp.r_[np.asarray(start.weights), np.zeros(40)], massless=False
     )
     found = []
-    for arrays in (np, jnp):
-        monkeypatch.setattr(looks, "_arrays", lambda arrays=arrays: arrays)
+    for host in (True, False):
+        monkeypatch.setattr(looks, "_on_host", lambda host=host: host)
         look = looks.Look(FIELD, padded, 0.0, TOKENS)
         pivots = look.find(64)
         sample, columns = look.draw(pivots), look.columns(pivots.indices)

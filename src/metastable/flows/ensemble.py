@@ -22,7 +22,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -30,11 +32,12 @@ from jaxtyping import Array, Float
 
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Field, MultiHead, SelfAttention
-from metastable.flows.solvers.angle_kernel import angle_drift
+from metastable.flows.solvers.angle_kernel import angle_drift, angle_march
 from metastable.geometry.sphere import retract, uniform_points
 from metastable.measures import Points
 
 MOST_INSIDE = 8  # frames of one step
+MOST_STRIDES = 10  # from frame to frame, that a kernel takes at once
 UNROLLED = 4  # steps between two frames that are written out
 FEW_TOKENS = 128  # beyond, the loop over tokens compiles for long and inner products are many
 
@@ -58,6 +61,37 @@ class Form(eqx.Module):
     @abstractmethod
     def gram(self, y: Array) -> Float[Array, "s n n"]:
         """Inner products of all pairs of tokens."""
+
+    @property
+    def decay(self) -> float:
+        """λ of the steps; see the top of this module."""
+        return self.rate if self.contracts else 0.0
+
+    def slope(self, y: Array) -> Array:
+        """g = ẏ + λy."""
+        return self.drift(y) + self.decay * y if self.contracts else self.drift(y)
+
+    def strides(self, y: Array, wanted: int) -> int:
+        """Strides from frame to frame that `march` takes at once, of so many."""
+        return 1
+
+    def march(
+        self, y: Array, history: tuple[Array, ...], weights: StepWeights, steps: int, strides: int
+    ) -> tuple[Array, Array, tuple[Array, ...]]:
+        """States in the last of `steps` steps, the state after it, and the history then."""
+
+        def step(state: tuple[Array, ...]) -> tuple[tuple[Array, ...], list[Array]]:
+            y, slopes = state[0], (self.slope(state[0]), *state[1:])
+            reached = [d * y + _weighted(w, slopes) for d, w in zip(*weights, strict=True)]
+            return slopes, [self.settle(each) for each in reached]
+
+        def whole(_: Any, state: tuple[Array, ...]) -> tuple[Array, ...]:
+            slopes, states = step(state)
+            return states[-1], *slopes[:-1]
+
+        state = jax.lax.fori_loop(0, steps - 1, whole, (y, *history), unroll=steps <= UNROLLED)
+        slopes, states = step(state)
+        return jnp.stack(states), states[-1], slopes[:-1]
 
     def settle(self, y: Array) -> Array:
         """Back to the sphere after a step."""
@@ -84,7 +118,7 @@ class Angles(Form):
         return jax.vmap(draw, out_axes=1)(keys)
 
     def drift(self, y: Array) -> Array:
-        if jax.default_backend() == "gpu" and y.dtype == jnp.float32:
+        if self._in_kernel(y):
             return angle_drift(self.beta, y)
         cos, sin = jnp.cos(y), jnp.sin(y)
         mass = along = across = jnp.zeros_like(y)
@@ -92,6 +126,22 @@ class Angles(Form):
             k = jnp.exp(self.beta.astype(y.dtype) * (cos * cos[j] + sin * sin[j] - 1))
             mass, along, across = mass + k, along + k * cos[j], across + k * sin[j]
         return (cos * across - sin * along) / mass
+
+    def strides(self, y: Array, wanted: int) -> int:
+        whole = [k for k in range(1, MOST_STRIDES + 1) if wanted % k == 0]
+        return max(whole) if self._in_kernel(y) else 1
+
+    def march(
+        self, y: Array, history: tuple[Array, ...], weights: StepWeights, steps: int, strides: int
+    ) -> tuple[Array, Array, tuple[Array, ...]]:
+        if not self._in_kernel(y):
+            return super().march(y, history, weights, steps, strides)
+        how: Any = {"rate": self.rate, "strides": strides, "steps": steps}
+        return angle_march(self.beta, y, history, *weights, **how)
+
+    @staticmethod
+    def _in_kernel(y: Array) -> bool:
+        return jax.default_backend() == "gpu" and y.dtype == jnp.float32
 
     def gram(self, y: Array) -> Array:
         return jnp.cos(y.T[:, :, None] - y.T[:, None, :])
@@ -202,30 +252,37 @@ def flow_ensemble(
     spacing = horizon / (frames - 1)
     steps, inside = steps_and_frames(form, spacing) if steps is None else (steps, 1)
     inside = min(inside, frames - 1)
-    weights = step_weights(form, spacing * inside / steps, inside)
-    return _advance(form, start, *weights, frames, steps, inside, observe)
+    h = spacing * inside / steps
+    weights = jax.tree.map(jnp.asarray, step_weights(form, h, inside))
+    return _advance(form, start, jnp.asarray(h), weights, frames, steps, observe)
 
 
-def step_weights(form: Form, h: float, inside: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A step's length h, and what y and the last values of g count at its `inside` frames.
+class StepWeights(NamedTuple):
+    """What y and the last values of g count at each of the m frames of a step."""
+
+    decay: Any  # (m,)
+    slopes: Any  # (m, memory), the latest g first
+
+
+def step_weights(form: Form, h: float, inside: int) -> StepWeights:
+    """The weights of a step of length h at its `inside` frames.
 
     y(θh) = e^{−λθh} y + Σ_k w_k g(−kh),  w_k = ∫_0^{θh} e^{−λ(θh−τ)} L_k(τ) dτ, with L_k the
     polynomial that is 1 at −kh and 0 at the other places. Without λ those are Adams and Bashforth's
     weights.
 
-    >>> h, decay, weights = step_weights(TokenForm(None, rate=1.0), 1.0, 1)
+    >>> decay, weights = step_weights(TokenForm(None, rate=1.0), 1.0, 1)
     >>> (12 * weights).round(12).tolist(), decay.tolist()
     ([[23.0, -16.0, 5.0]], [1.0])
     """
-    decay = form.rate * form.contracts
     ends = h * np.arange(1, inside + 1) / inside
     places, shares = np.polynomial.legendre.leggauss(form.memory + 8)  # exact to rounding
     tau, shares = ends[:, None] * (places + 1) / 2, ends[:, None] * shares / 2
-    shares = shares * np.exp(-decay * (ends[:, None] - tau))
+    shares = shares * np.exp(-form.decay * (ends[:, None] - tau))
     known = range(form.memory)
     factors = lambda k: [(tau / h + j) / (j - k) for j in known if j != k]
     weights = [np.sum(shares * np.prod(factors(k), axis=0), axis=1) for k in known]
-    return np.asarray(h), np.exp(-decay * ends), np.stack(weights, axis=1)
+    return StepWeights(np.exp(-form.decay * ends), np.stack(weights, axis=1))
 
 
 def sample_ensemble(
@@ -261,40 +318,23 @@ def _start(form: Form, seed: Array, some: Array, tokens: int, dim: int) -> Array
 
 @eqx.filter_jit
 def _advance(
-    form: Form, y: Array, h: Any, decay: Any, weights: Any, frames: int, steps: int, inside: int,
-    observe: Any,
-) -> Any:  # fmt: skip
-    h, decay, weights = (jnp.asarray(each, y.dtype) for each in (h, decay, weights))
-    rate = form.rate * form.contracts
-    slope = lambda y: form.drift(y) + rate * y if rate else form.drift(y)
+    form: Form, y: Array, h: Array, weights: StepWeights, frames: int, steps: int, observe: Any
+) -> Any:
+    h, weights = h.astype(y.dtype), jax.tree.map(lambda each: each.astype(y.dtype), weights)
     # Steps back in time by Runge–Kutta give the history that the first step needs.
     before, history = y, []
     for _ in range(form.memory - 1):
         before = _runge_kutta(form, before, -h)
-        history.append(slope(before))
-
-    def at(y: Array, slopes: tuple[Array, ...], k: int) -> Array:
-        """The state at a frame of the step."""
-        change = sum(weights[k, i] * slopes[i] for i in range(form.memory))
-        return form.settle(decay[k] * y + change)
-
-    def step(carry):
-        y, history = carry
-        slopes = slope(y), *history
-        return (at(y, slopes, inside - 1), slopes[:-1]), slopes
-
-    def forward(carry, _):
-        for _ in range(steps - 1) if steps <= UNROLLED else ():
-            carry = step(carry)[0]
-        if steps > UNROLLED:
-            carry = jax.lax.fori_loop(0, steps - 1, lambda _, carry: step(carry)[0], carry)
-        (after, history), slopes = step(carry)
-        states = [at(carry[0], slopes, k) for k in range(inside - 1)] + [after]
-        seen = [observe(form, state) for state in states]
-        return (after, history), jax.tree.map(lambda *each: jnp.stack(each), *seen)
-
+        history.append(form.slope(before))
+    inside = weights.decay.size
     count = -(-(frames - 1) // inside)
-    _, seen = jax.lax.scan(forward, (y, tuple(history)), length=count)
+    strides = form.strides(y, count)
+
+    def forward(carry: tuple, _: None) -> tuple[tuple, Any]:
+        states, *carry = form.march(*carry, weights, steps, strides)
+        return tuple(carry), jax.lax.map(lambda state: observe(form, state), states)
+
+    _, seen = jax.lax.scan(forward, (y, tuple(history)), length=-(-count // strides))
     first = observe(form, y)
 
     def joined(first: Any, seen: Array) -> Array:
@@ -302,6 +342,10 @@ def _advance(
         return jnp.concatenate([jnp.asarray(first)[None], whole])[:frames]
 
     return jax.tree.map(joined, first, seen)
+
+
+def _weighted(weights: Array, slopes: tuple[Array, ...]) -> Array:
+    return reduce(add, (w * g for w, g in zip(weights, slopes, strict=True)))
 
 
 def _runge_kutta(form: Form, y: Array, h: Any) -> Array:

@@ -12,7 +12,8 @@ from metastable.fields.position import Alibi, Window
 from metastable.fields.sums.exponentials import symmetric_sums
 from metastable.fields.sums.fused import Logits, fused_sums
 from metastable.fields.sums.gpu import FusedSum
-from metastable.flows.solvers.angle_kernel import angle_drift
+from metastable.flows.ensemble import Angles, step_weights
+from metastable.flows.solvers.angle_kernel import angle_drift, angle_march
 from tests import oracles
 
 EMULATED = FusedSum(interpret=True)
@@ -161,3 +162,25 @@ def test_angles_move_as_the_sum_over_pairs_says(shared, count):
     got = angle_drift(beta, jnp.asarray(angles, jnp.float32), interpret=True)
     # Angles to 9 are rounded at 2^−21, and their cosines enter an exponential with factor β.
     assert np.max(np.abs(got - expected)) < 2.0**-21 * (4 + 2 * betas.max())
+
+
+@pytest.mark.parametrize(("count", "steps", "inside"), [(5, 1, 3), (32, 1, 2), (70, 2, 1)])
+def test_steps_of_angles_in_a_kernel_are_those_of_arrays(count, steps, inside):
+    """Several strides, each β its own, no tile filled; in float32 against float64."""
+    rng = np.random.default_rng(4)
+    form = Angles(jnp.linspace(0.1, 9.0, 21))
+    y, *past = rng.uniform(-3, 3, (form.memory, count, 21))
+    past = [0.1 * each for each in past]
+    weights = step_weights(form, 0.3, inside)
+    expected, state = [], (jnp.asarray(y), tuple(map(jnp.asarray, past)))
+    for _ in range(3):
+        seen, *state = form.march(*state, weights, steps, 1)
+        expected.append(seen)
+    single = lambda a: jnp.asarray(a, jnp.float32)
+    how = {"rate": form.rate, "strides": 3, "steps": steps, "interpret": True}
+    seen, last, history = angle_march(
+        form.beta, single(y), tuple(map(single, past)), *map(single, weights), **how
+    )
+    np.testing.assert_allclose(seen, np.concatenate(expected), atol=2e-5)
+    np.testing.assert_allclose(last, state[0], atol=2e-5)
+    np.testing.assert_allclose(np.array(history), np.array(state[1]), atol=1e-4)

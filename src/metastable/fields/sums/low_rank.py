@@ -12,7 +12,7 @@ from metastable.core import checks
 from metastable.core.numerics import jax, jnp
 from metastable.fields.sums.dense import blocks
 from metastable.fields.sums.kernel import Attended, Kernel, Sum
-from metastable.fields.sums.pivots import SIZES, find_pivots
+from metastable.fields.sums.pivots import COMPILED, SIZES, find_pivots
 
 NUGGET = 1e-13  # added to the diagonal of G_SS: pivots that have collapsed leave it singular
 KEPT = {"cpu": 2**21, "gpu": 2**29}  # numbers n·r kept between two products, or computed again
@@ -106,7 +106,7 @@ class LowRankSum(Sum):
     @property
     def sizes(self) -> tuple[int, ...]:
         """The ranks that are compiled: G_SS is padded to the next."""
-        return (*(s for s in SIZES if s < self.pivots.size), self.pivots.size)
+        return (*(s for s in _here(COMPILED) if s < self.pivots.size), self.pivots.size)
 
     def attend(self, kernel: Kernel, values: Float[Array, "n v"]) -> Attended:
         check_plain(kernel)
@@ -231,6 +231,6 @@ def _squares(x: Float[Array, "n p"]) -> Float[Array, " n"]:
     return jnp.sum(x * x, axis=1)
 
 
-def _here(limits: dict[str, int]) -> int:
+def _here(limits: dict[str, Any]) -> Any:
     """The limit of the device at hand."""
     return limits.get(jax.default_backend(), limits["cpu"])

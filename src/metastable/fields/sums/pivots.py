@@ -26,7 +26,9 @@ SIZES = (
     1536,
     2048,
     4096,
-)  # ranks that are compiled
+)  # ranks among which is chosen
+# Those that are compiled: a GPU has done four times as many pivots before it has compiled one more.
+COMPILED = {"cpu": SIZES, "gpu": (64, 256, 1024, SIZES[-1])}
 TRIED, CLOSE = 32, 0.25  # candidates of one round, and the part of the best they must reach
 _EPS = float(np.finfo(float).eps)
 
@@ -80,6 +82,12 @@ def find_pivots(
     return Pivots(np.array(chosen, int), residuals, traces)
 
 
+def compiled_size(rank: int) -> int:
+    """The rank that is compiled for so many pivots, on the device at hand."""
+    sizes = COMPILED.get(jax.default_backend(), SIZES)
+    return next(size for size in sizes if size >= rank)
+
+
 class _OnHost:
     """The rows of the factor so far, and R_ii, in NumPy."""
 
@@ -126,7 +134,8 @@ class _OnDevice:
     def __init__(self, x: Any, beta: float, counted: Any, mass: Any, most: int):
         self.counted = counted
         self.given = tuple(jnp.asarray(each, float) for each in (x, beta, counted, mass))
-        self.rest, self.rows = jnp.ones(len(x)), jnp.zeros((most + TRIED, len(x)))
+        room = next(size for size in COMPILED["gpu"] if size >= most)
+        self.rest, self.rows = jnp.ones(len(x)), jnp.zeros((room + TRIED, len(x)))
         self.done = 0
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

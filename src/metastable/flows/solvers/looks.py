@@ -17,7 +17,7 @@ from metastable.fields.sums import Kernel, Sum
 from metastable.fields.sums.calibration import costs_of, sum_cost
 from metastable.fields.sums.costs import dense_cost, low_rank_cost, pivots_cost
 from metastable.fields.sums.kernel import Attended
-from metastable.fields.sums.low_rank import NUGGET, is_symmetric
+from metastable.fields.sums.low_rank import NUGGET, LowRankSum, is_symmetric
 from metastable.fields.sums.pivots import SIZES, Pivots, find_pivots
 from metastable.measures import Points
 
@@ -49,11 +49,14 @@ class Sample(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Kernel columns of pivots at all tokens: exponentials that serve every smaller rank too."""
+    """Kernel columns of pivots at all tokens: exponentials that serve every smaller rank too.
+
+    A GPU makes them anew for each rank, in arrays of one shape.
+    """
 
     pivots: np.ndarray
-    left: np.ndarray  # G(place, pivot)
-    right: np.ndarray  # G(token, pivot)
+    left: np.ndarray | None = None  # G(place, pivot)
+    right: np.ndarray | None = None  # G(token, pivot)
 
 
 class Look:
@@ -110,9 +113,11 @@ class Look:
         return Sample(rows, draws, chance[rows])
 
     def columns(self, pivots: np.ndarray) -> Columns:
-        kernel, xp = self.kernel, _arrays()
-        places, half = xp.asarray(kernel.beta * kernel.right[pivots].T), self.right[pivots]
-        own = lambda rows, square: xp.exp(xp.asarray(rows) @ places - square[:, None] - half)
+        if not _on_host():
+            return Columns(pivots)
+        kernel = self.kernel
+        places, half = kernel.beta * kernel.right[pivots].T, self.right[pivots]
+        own = lambda rows, square: np.exp(rows @ places - square[:, None] - half)
         right = own(kernel.right, self.right)
         return Columns(pivots, own(kernel.left, self.left) if self.matrices else right, right)
 
@@ -138,7 +143,7 @@ class Look:
     def _summed(self, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
         """log of the mass and mean of the values over all tokens, at those of the sample."""
         if self.summed is None:
-            kernel, rows, xp = self.kernel, sample.rows, _arrays()
+            kernel, rows, xp = self.kernel, sample.rows, np if _on_host() else jnp
             places = xp.asarray(kernel.beta * kernel.left[np.resize(rows, DRAWS)])  # one shape
             logits = places @ xp.asarray(kernel.right.T) + xp.asarray(kernel.column)
             top = xp.max(logits, axis=1)
@@ -153,14 +158,17 @@ class Look:
         return np.asarray(_drift(self.field, self.measure, self.t, given))[: self.real]
 
     def _attended(self, columns: Columns, rank: int) -> tuple[np.ndarray, np.ndarray]:
-        """What `LowRankSum` gives, without a compilation."""
-        linalg: Any = scipy.linalg if _arrays() is np else jax.scipy.linalg
+        """What `LowRankSum` gives; on a CPU without a compilation."""
+        if columns.left is None or columns.right is None:
+            pivots = np.zeros(self.most, int)
+            pivots[:rank] = columns.pivots[:rank]
+            answer = _attend(LowRankSum(pivots, rank), self.kernel, self.values)
+            return np.asarray(answer[0]), np.asarray(answer[1])
         left, right = columns.left[:, :rank], columns.right[:, :rank]
         inner = right[columns.pivots[:rank]] + NUGGET * np.eye(rank)
         mass = self.weights[:, None]
         held = right.T @ np.concatenate([mass, mass * self.values], axis=1)
-        solved = linalg.cho_solve(linalg.cho_factor(inner, lower=True), held)
-        total = np.asarray(left @ solved)
+        total = left @ scipy.linalg.cho_solve(scipy.linalg.cho_factor(inner, lower=True), held)
         with np.errstate(invalid="ignore", divide="ignore"):
             log_mass = self.top + self.left + np.log(total[:, 0])
             mean = total[:, 1:] / total[:, :1]
@@ -173,9 +181,14 @@ def is_slow(sum: Sum, measure: Points) -> bool:
     return sum_cost(sum, measure.count, measure.dim, zonal=False) >= WORTH
 
 
-def _arrays() -> Any:
-    """NumPy, which compiles nothing; on a GPU JAX, since there tokens are many."""
-    return np if jax.default_backend() == "cpu" else jnp
+def _on_host() -> bool:
+    """Whether NumPy looks, which compiles nothing; on a GPU, where tokens are many, JAX does."""
+    return jax.default_backend() == "cpu"
+
+
+@eqx.filter_jit
+def _attend(sum: Sum, kernel: Kernel, values: Array) -> Attended:
+    return sum.attend(kernel, values)
 
 
 class _Given(Sum):

@@ -11,7 +11,7 @@ from metastable.core.numerics import is_traced
 from metastable.fields import Field
 from metastable.fields.sums import Dense, Sum
 from metastable.fields.sums.low_rank import LowRankSum, is_symmetric
-from metastable.fields.sums.pivots import SIZES
+from metastable.fields.sums.pivots import SIZES, compiled_size
 from metastable.flows.solvers.looks import Look, Sample, is_slow, only_kernel
 from metastable.measures import Points
 
@@ -103,7 +103,7 @@ class Ranks:
                 low = middle + 1
         rank = sizes[high]
         self.began = t, errors[rank]
-        counts["capacity"] = max(counts["capacity"], next(s for s in SIZES if s >= rank))
+        counts["capacity"] = max(counts["capacity"], compiled_size(rank))
         counts |= {"rank": rank, "last": rank, "first": counts["first"] or rank}
         counts["refreshes"] += 1
         indices = np.zeros(counts["capacity"], int)
@@ -148,8 +148,7 @@ class Ranks:
         """Enter the pairs behind the evaluations of a segment, with the sum in use."""
         pairs = tokens * (tokens + 1) // 2 if self.symmetric else tokens**2
         if isinstance(self.sum, LowRankSum):
-            size = next(s for s in SIZES if s >= self.counts["rank"])
-            pairs = self.sum.pairs(tokens, size, self.symmetric)
+            pairs = self.sum.pairs(tokens, compiled_size(self.counts["rank"]), self.symmetric)
         self.counts["pairs"] += evaluations * pairs
 
     def statistics(self) -> dict[str, Any]:
