@@ -97,6 +97,21 @@ def test_tokens_stand_where_python_puts_them(page, file, name, dim):
     assert not page.complaints
 
 
+@pytest.mark.parametrize(("dim", "seed"), [(2, 1), (3, 1), (3, 2)])
+def test_maxima_are_counted_before_tokens_gather(page, file, dim, seed):
+    """While the potential is nearly flat mean shift creeps: it must neither stop nor leap over."""
+    start = ms.uniform(tokens=300, dim=dim, seed=seed)
+    last = compute(
+        page,
+        file,
+        measure={"kind": "tokens", "points": np.asarray(start.points).tolist()},
+        field={"kind": "self_attention", "beta": 9.0},
+        flow={"horizon": 0.5, "frames": 2},
+    )
+    tokens = ms.Points(last[:, :dim])
+    assert page.get("metastable.moment.maxima") == kernel_modes(tokens, 9.0).count
+
+
 def test_exponentials_are_those_of_python(page):
     """e^z, with z itself rounded: 1.1e−16·|z|, and as much again for each of four products."""
     plain = lambda value: repr(value).replace("inf", "Infinity").replace("nan", "NaN")

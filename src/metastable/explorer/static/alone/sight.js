@@ -6,6 +6,9 @@ const MODES = 8;
 const BINS = 40;
 const SAMPLE = 500; // tokens whose pairs make the histogram
 const MAPPED = 96; // tokens of the attention map
+// In widths of the kernel. Measured (1000 tokens, β = 9, 300 moments up to t = 6): the count is not
+// that of `kernel_modes` in 5 of them; with steps ten times as long in 11.
+const LEAST_STEP = 1e-4;
 
 /** Σ_j e^{β(⟨x_i,x_j⟩−1)} of each token. */
 function potentials(x, beta) {
@@ -87,7 +90,7 @@ function climb(x, beta, place, width) {
     place = [p / length, q / length, r / length];
     const step = [place[0] - a, place[1] - b, place[2] - c];
     const size = Math.hypot(...step);
-    if (size < 1e-3 * width) break;
+    if (size < LEAST_STEP * width) break;
     const ratio = before ? dot(step, before) / dot(before, before) : 0;
     before = step;
     if (ratio < 0.2 || ratio > 1) continue;
