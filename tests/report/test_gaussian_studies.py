@@ -31,7 +31,7 @@ def test_commands_answer_in_json_and_write_a_page(words, figures, tmp_path):
     assert done.exit_code == (0 if told["verdicts"]["disagree"] == 0 else 1)
     assert told["out"] == str(tmp_path / "new")
     page = (tmp_path / "new" / "report.html").read_text()
-    assert page.count("<svg") == len(figures) and "Verdicts" in page
+    assert page.count("<figcaption") == len(figures) and "Verdicts" in page
     assert {path.stem for path in (tmp_path / "new" / "figures").iterdir()} == figures
     kept = json.loads((tmp_path / "new" / "verdicts.json").read_text())
     assert kept == told["verdicts"]

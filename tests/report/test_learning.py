@@ -60,5 +60,5 @@ def test_a_page_holds_curves_and_pictures(tmp_path):
     answer = Answer(Outcome("done", "."), {"a": 1.0}, figures=figures, sentence="x")
     result = dataclasses.replace(result_of_study(Classification(), answer), folder=tmp_path)
     page = write_study(result)
-    assert page.read_text().count("<svg") == 3
+    assert page.read_text().count("<figcaption") == 3
     assert {p.name for p in (tmp_path / "figures").glob("*.gif")} == {"f.gif"}

@@ -44,7 +44,7 @@ def test_ready_figures_name_their_theory(tmp_path, invented, name, theory):
     page = report_sweep(tmp_path / "s").read_text()
     # A map of cells with samples has a second one, of its standard errors.
     figures = 2 if name == "phase_matrices" else 1
-    assert theory in page and page.count("<svg") == figures
+    assert theory in page and page.count("<figcaption") == figures
     assert len(list((tmp_path / "s" / "figures").glob("*.svg"))) == figures
 
 

@@ -25,6 +25,7 @@ from metastable.core.figure import Figure
 from metastable.core.progress import Bar
 from metastable.core.verdict import Verdict
 from metastable.report.finder import Claims, Finder, Library, script_of
+from metastable.report.narrow import narrow
 from metastable.report.sources import Papers, address_of, cited_papers
 from metastable.report.svg import inline_svg, save_figure, save_vector, stored_svg
 
@@ -120,12 +121,14 @@ class Cards:
 class Stored:
     """A figure drawn before, by `save_figure`, or a moving picture (GIF), with its caption.
 
+    With its `figure` it can be drawn once more for narrow windows, where it opens a page.
     Only files this package has written itself belong here: the SVG goes into the page as it is.
     """
 
     file: Path
     caption: str
     areas: Sequence[Area] = ()
+    figure: Figure | None = None
 
     @property
     def kind(self) -> str:
@@ -222,20 +225,22 @@ def save_figures(
     with Bar("figures") as bar:
         for number, (name, figure) in enumerate(figures.items(), 1):
             stored[name] = Stored(
-                save(figure, folder, name), figure.caption, (areas or {}).get(name, ())
+                save(figure, folder, name), figure.caption, (areas or {}).get(name, ()), figure
             )
             bar.update(number / len(figures))
     return stored
 
 
 def page(
-    path: str | Path, title: str, *, sentence: str = "", opening: str = "", verdicts: Rows = (),
+    path: str | Path, title: str, *, sentence: str = "", more: str = "", opening: str = "",
+    verdicts: Rows = (),
     facts: Mapping[str, Any] | None = None, figures: Mapping[str, Figure] | None = None,
     sections: Sequence[Section] = (), provenance: Mapping[str, str] | None = None,
     areas: Mapping[str, Sequence[Area]] | None = None,
 ) -> Path:  # fmt: skip
     """Write the page of one result: the answer, verdicts, facts, figures, the rest, provenance.
 
+    - `sentence` is the answer, `more` what else is to be said before any picture.
     - `opening` names the figure that stands beside the answer, before any table.
     - `figures`, by name, are drawn once, into `figures/` beside the page. A section shows one by
       `Picture(figure)`; those that no section shows stand in a section of their own, the first.
@@ -256,7 +261,7 @@ def page(
 
     own = [Section(each.title, [placed(b) for b in each.blocks]) for each in sections]
     texts = [listing(name, text) for name, text in (provenance or {}).items()]
-    lead: list[Block] = [sentence] if sentence else []
+    lead: list[Block] = [text for text in (sentence, more) if text]
     if opening in figures:
         lead.append(drawn[id(figures[opening])])
         rest.pop(id(figures[opening]), None)
@@ -289,7 +294,10 @@ def write_page(path: str | Path, title: str, *sections: Section, lead: Blocks = 
     environment = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **options)
     numbers = count(1)
     svg = lambda block: _svg(block, f"f{next(numbers)}")
-    environment.filters |= {"shown": show, "svg": svg, "runs_of": _neighbors}
+    opening = next((block for block in lead if isinstance(block, Picture | Stored)), None)
+    small = lambda block: _narrow(block, f"f{next(numbers)}") if block is opening else None
+    filters = {"shown": show, "svg": svg, "narrow": small, "runs_of": _neighbors}
+    environment.filters |= filters
     environment.tests["text"] = lambda block: isinstance(block, str)
     page = environment.get_template("page.html")
     script, allowed = script_of(lead)
@@ -310,6 +318,16 @@ def _svg(block: Picture | Stored, name: str) -> tuple[Markup, str]:
     """
     stored = isinstance(block, Stored)
     text = stored_svg(block.file, name) if stored else inline_svg(block.figure, name)
+    return _shaped(text)
+
+
+def _narrow(block: Picture | Stored, name: str) -> tuple[Markup, str] | None:
+    """The picture that opens a page as a narrow window shows it, where that is another."""
+    figure = narrow(block.figure) if block.figure is not None else None
+    return None if figure is None else _shaped(inline_svg(figure, name))
+
+
+def _shaped(text: str) -> tuple[Markup, str]:
     # What stands beside the answer is as large as the window allows.
     shape = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
     width, height = (float(shape[1]), float(shape[2])) if shape else (1.0, 1.0)

@@ -6,9 +6,12 @@ import io
 import re
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 DPI = 200  # of a PNG, and of the rasterised parts of an SVG
 FINE = 450  # of the rasterised parts of a PDF, which is printed
@@ -16,6 +19,25 @@ INCH = 100  # pixels of an inch on a screen
 # Text stays text in a PDF: letters as TrueType, which journals ask for.
 PRINT: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
 LETTER = 0.54  # mean width of a letter, in its height
+
+
+class Measured(Axes):
+    """Axes whose labels are measured once for a layout, not at each of its four passes.
+
+    What stands around axes keeps its size while they are moved: its extent beyond them is kept.
+    """
+
+    around: np.ndarray | None = None  # pixels beyond the axes: left, bottom, right, top
+
+    def get_tightbbox(self, *given: Any, for_layout_only: bool = False, **rest: Any) -> Any:
+        if not for_layout_only:
+            return super().get_tightbbox(*given, **rest)
+        if self.around is None:
+            box = super().get_tightbbox(*given, for_layout_only=True, **rest)
+            if box is None:
+                return None
+            self.around = np.asarray(box.extents) - self.bbox.extents
+        return Bbox.from_extents(*(self.bbox.extents + self.around))
 
 
 class Picture(Figure):
@@ -29,10 +51,17 @@ class Picture(Figure):
     def draw(self, renderer: Any) -> None:
         """Ticks are made only here, and take the fonts that are set at that moment."""
         with rc_context(self.settings or {}):
+            self._measure_anew()
             engine = self.get_layout_engine()
             if engine is not None and any(ax.axison and ax.get_aspect() == 1 for ax in self.axes):
                 engine.execute(self)  # boxes that keep their shape fit the second time only
+                self._measure_anew()
             super().draw(renderer)
+
+    def _measure_anew(self) -> None:
+        for ax in self.axes:
+            if isinstance(ax, Measured):
+                ax.around = None
 
     def savefig(self, fname: Any, *, transparent: Any = None, **rest: Any) -> None:
         """As matplotlib's; the letters of a PDF stay letters."""

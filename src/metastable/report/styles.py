@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, to_rgba
 
 from metastable.core.figure import COLORS, Axis
-from metastable.report.picture import Picture, wrap
+from metastable.report.picture import Measured, Picture, wrap
 
 # Axes and text. SVG files replace it by the text color of the page they stand on (see svg.py),
 # which cannot be done inside rasterised artists.
@@ -182,7 +182,8 @@ def new_figure(
 ) -> tuple[Picture, Any]:
     """A figure of `size` inches, transparent, and its axes: one, or an array of rows × columns."""
     figure = Picture(figsize=size, layout="constrained", facecolor="none")
-    axes = figure.subplots(rows, columns, squeeze=False)
+    own: Any = {"axes_class": Measured}
+    axes = figure.subplots(rows, columns, squeeze=False, subplot_kw=own)
     for ax in axes.flat:
         dress(ax)
     return figure, axes[0, 0] if rows == columns == 1 else axes

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from metastable.comparison.citing import claims_citing
-from metastable.core.figure import Film
+from metastable.core.figure import Figure, Film
 from metastable.core.result import Result
 from metastable.report import page
 from metastable.report.gif import write_film
@@ -25,20 +25,24 @@ def write_reproduction(result: Result) -> Path:
     folder = result.folder
     assert folder is not None
     captions, entry, drawn = {}, result.facts["name"], folder / "figures"
+    figures: dict[str, Figure] = {}
     for name, figure in result.figures.items():
         if isinstance(figure, Film):
             short = name.removesuffix("-film")
             captions[write_film(figure, drawn / f"{entry}-{short}.gif").name] = short
         else:
-            captions[save_figure(figure, drawn, f"{entry}-{name}")[0].name] = figure.caption
+            file = save_figure(figure, drawn, f"{entry}-{name}")[0].name
+            captions[file], figures[file] = figure.caption, figure
     if captions:
         (drawn / CAPTIONS).write_text(json.dumps(captions), encoding="utf-8")
     rows = [dataclasses.asdict(row) for row in result.verdicts.rows]
     section = _section({**result.facts, "rows": rows}, folder)
     # The first picture and the verdicts stand with the answer, the rest in the section.
-    first = [block for block in section.blocks if isinstance(block, page.Stored)][:1]
+    first: list[Any] = [b for b in section.blocks if isinstance(b, page.Stored)][:1]
     judged = [block for block in section.blocks if isinstance(block, page.Table)]
     rest = [block for block in section.blocks if block not in (*first, *judged)]
+    if first and (opens := figures.get(first[0].file.name)) is not None:
+        first = [dataclasses.replace(first[0], figure=opens)]
     lead = [result.sentence, *first, *judged]
     place, title = folder / "report.html", section.title
     told = [page.Section("What was claimed and done", rest), *page.sources_of(rows)]
