@@ -96,7 +96,7 @@ def test_a_diagram_of_pairs_agrees_and_is_read_back(tmp_path, monkeypatch, capsy
     """Γ_∞ by SciPy's quadrature of dγ/γ̇ from 0 to 0.999 (arXiv:2312.10794, §6)."""
     sweep, data, (row,) = made(PAIRS, tmp_path / "s")
     assert row.verdict == "agree" and row.error is not None and row.p is not None
-    beta = float(row.reason.split("beta = ")[1].split(";")[0])
+    beta = float(row.reason.split("β = ")[1].split(";")[0])
     slowness = lambda g: (np.exp(beta * (1 - g)) + 7) / (2 * (1 - g) * (7 * g + 1))
     assert row.expected == pytest.approx(quad(slowness, 0, 0.999)[0], rel=1e-6)
     assert verdicts(relabeled(data, sweep, "field.beta", 1.3)) == {"disagree"}

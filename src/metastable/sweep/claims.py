@@ -25,7 +25,9 @@ from metastable.observe.summary import attention_of
 from metastable.sweep.layout import labels
 from metastable.sweep.observables import LARGE, highest_degree, sampled_rows
 from metastable.sweep.plan import Plan, plan_sweep
+from metastable.sweep.rows import claim_of, reason_of
 from metastable.sweep.spec import Sweep, experiment_with
+from metastable.sweep.words import located
 from metastable.theory import context, counts, noise, spectrum
 from metastable.theory.equiangular import phase_curve
 
@@ -83,7 +85,7 @@ def compare_sweep(data: xarray.Dataset) -> Comparison:
         if name in CLAIMS:
             claim, source, judge = CLAIMS[name]
             answers = list(judge(_cells(plan, data[[name, "done"]].load())))
-            rows += _row(f"{claim} ({name})", source, answers, not plan.sweep.same_starts)
+            rows += _row(claim_of(claim, name), source, answers, not plan.sweep.same_starts)
     return Comparison(settle(rows), plan.clock)
 
 
@@ -98,8 +100,7 @@ def _row(claim: str, source: str, answers: list[Test | str], independent: bool) 
     if len(tests) > 1 and independent:
         logs = sum(math.log(max(test.p, 1e-300)) for test in tests)
         p = min(1.0, 2 * min(p, float(chi2.sf(-2 * logs, 2 * len(tests)))))
-    reason = f"worst of {len(tests)} cells, at {worst.where}"
-    reason += f"; {len(reasons)} not judged: {reasons[0]}" if reasons else ""
+    reason = reason_of(len(tests), worst.where, reasons)
     return [sampled(claim, source, worst.expected, worst.observed, p, worst.error, reason)]
 
 
@@ -114,12 +115,12 @@ def _cells(plan: Plan, data: xarray.Dataset) -> Iterator[Cell]:
         numbers = here[name].values[here["done"].values]
         if len(numbers):
             chosen = zip(plan.dims, plan.values, index, strict=True)
-            where = ", ".join(f"{dim} = {values[k]}" for dim, values, k in chosen)
+            place = ", ".join(located(dim, values[k]) for dim, values, k in chosen)
             overrides = plan.cell((*index, 0)).overrides
             setting = _setting(experiment_with(plan.sweep.base, overrides))
             if any("seed" in key for key in (*overrides, *overrides.get("measure", ()))):
                 setting = "its seed is stated: every run has the same start"
-            yield Cell(where, setting, len(numbers) * plan.sweep.samples, numbers)
+            yield Cell(place, setting, len(numbers) * plan.sweep.samples, numbers)
 
 
 def _setting(experiment: Experiment) -> Setting | str:

@@ -35,6 +35,7 @@ DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the publis
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for
 ERROR = "_error"  # ends the name of a standard error over samples
 ROWS = 256  # of attention, sampled in a cell
+LONGEST = 70  # letters of a description on an axis
 LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
 
 
@@ -79,7 +80,7 @@ def register_observable(
         raise ValueError(f'of must be "frame" or "run"; got {of!r}.')
     if name in OBSERVABLES and OBSERVABLES[name].source is not function:
         raise ValueError(f"{name!r} is already an observable: choose another name.")
-    about = about or _about(function)
+    about = about or _about(function, name)
     read = _each(function) if of == "frame" else function
     OBSERVABLES[name] = Observable(name, about, read, of == "frame", source=function)
     return function
@@ -96,13 +97,26 @@ def _public() -> dict[str, Observable]:
         signature = inspect.signature(function)
         needed = [p for p in signature.parameters.values() if p.default is p.empty]
         if len(needed) == 1 and signature.return_annotation in NUMBERS:
-            public[name] = Observable(name, _about(function), _each(function), True)
+            public[name] = Observable(name, _about(function, name), _each(function), True)
     return public
 
 
-def _about(function: Callable[..., Any]) -> str:
-    """The first line of a docstring, or the name."""
-    return (function.__doc__ or function.__name__).strip().split("\n")[0].rstrip(".")
+def in_words(name: str, about: str) -> tuple[str, str]:
+    """An observable on an axis and in a caption, which says the name of one of a user too.
+
+    >>> in_words("near_pairs", "share of pairs"), in_words("widest", "Largest angle")
+    (('near pairs', 'share of pairs'), ('Largest angle', 'Largest angle (widest)'))
+    """
+    words = "dominant degree" if name == "dominant_mode" else name.replace("_", " ")
+    if name in OWN or name in observe.__all__:
+        return words, about or words
+    return (about if 0 < len(about) <= LONGEST else words), f"{about or words} ({name})"
+
+
+def _about(function: Callable[..., Any], name: str) -> str:
+    """The first line of a docstring, or words made of the name."""
+    first = (function.__doc__ or "").strip().split("\n")[0].rstrip(".")
+    return first or name.replace("_", " ")
 
 
 def _each(function: Callable[[Any], Any]) -> Callable[[Trajectory], np.ndarray]:
@@ -277,3 +291,4 @@ OBSERVABLES |= {
     name: Observable(name, about, lambda run, see=see: see(run.frames[0], run.field), at_start=see)
     for name, (about, see) in _AT_START.items()
 }
+OWN = frozenset(OBSERVABLES)  # those of this module: a user's are added to the table later

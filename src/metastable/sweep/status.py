@@ -12,16 +12,18 @@ import xarray
 
 from metastable.core.result import DATA
 from metastable.core.tables import write_csv
-from metastable.core.verdict import Comparison
+from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Comparison
+from metastable.sweep.dependence import dependence, say
 from metastable.sweep.layout import COORDINATE, chunk_name
 from metastable.sweep.observables import ERROR
+from metastable.sweep.rows import observable_of, row_in_words
 from metastable.sweep.store import FAILURES, kept_sweep
 
 if TYPE_CHECKING:
     import pandas
 
-NAMES = {"beta": "β", "kappa": "κ", "dim": "d", "tokens": "n"}  # of axes, in a sentence
 MOST = 20  # failures told one by one
+MOST_SAID = 3  # observables told in the answer
 
 
 def open_sweep(folder: str | Path) -> xarray.Dataset:
@@ -85,33 +87,37 @@ def write_means(folder: str | Path, path: Path) -> Path:
 
 
 def answer(data: xarray.Dataset, verdicts: Comparison | None = None) -> str:
-    """One sentence: the span of the first observable with its places, and what theory says of it.
+    """The `answers` one after the other."""
+    return " ".join(answers(data, verdicts))
 
-    Cells that are not done are counted where there are any.
+
+def answers(data: xarray.Dataset, verdicts: Comparison | None = None) -> list[str]:
+    """What came out, theory first: which rows agree, with their cells and the worst of them.
+
+    Of an observable that theory does not judge, the words say how it depends on each axis, as far
+    as its standard errors tell. Cells that are not done are counted where there are any.
     """
-    name, done = data.attrs["sweep"]["observables"][0], data["done"].values
+    names, done = data.attrs["sweep"]["observables"], data["done"].values
+    rows = {observable_of(row): row for row in (verdicts.rows if verdicts else ())}
+    said = []
+    for verdict in (DISAGREE, AGREE):
+        judged = [row_in_words(row) for row in rows.values() if row.verdict == verdict]
+        said += [f"Theory and runs {verdict} on {words}" for words in judged]
     mean = means(data)
-    values, error = mean[name].values, mean[name + ERROR].values
-    said = [] if done.all() else [f"{int(done.sum())} of {done.size} cells are done"]
-    if np.isfinite(values).any():
-        ends = []
-        for at in (np.nanargmin(values), np.nanargmax(values)):
-            index = np.unravel_index(at, values.shape)
-            axes = zip(mean[name].dims, index, strict=True)
-            where = ", ".join(
-                f"{NAMES.get(str(d), d)} = {_short(mean[d].values[k])}" for d, k in axes
-            )
-            off = f" ± {error[index]:.1g}" if np.isfinite(error[index]) else ""
-            ends.append(f"{values[index]:.2g}{off} ({where})")
-        said.insert(0, f"{name.replace('_', ' ')} from {' to '.join(ends)} over {done.size} cells")
-    if verdicts is not None and verdicts.rows:
-        said.append(verdicts.tally)
-    text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+    runs = data.attrs["sweep"]["samples"] * data.sizes["repetition"]
+    tied = bool(data.attrs["sweep"].get("same_starts"))
+    open_ = [n for n in names if n not in rows or rows[n].verdict == NOT_APPLICABLE]
+    for name in open_[:MOST_SAID]:
+        depends = dependence(mean[name], mean[name + ERROR], runs, tied)
+        silent = f" (theory is silent: {rows[name].reason})" if name in rows else ""
+        said.append(say(name, data[name].attrs.get("long_name", ""), depends) + silent)
+    if len(open_) > MOST_SAID:
+        said.append(f"{len(open_) - MOST_SAID} more observables stand in the figures")
+    if open_ and sum(size > 1 for size in mean[open_[0]].shape) > 1:
+        said.append("Along an axis these are means over the others")
+    if not done.all():
+        said.append(f"{int(done.sum())} of {done.size} cells are done")
+    return [f"{each}." for each in said]
 
 
 def status(folder: str | Path) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import numpy as np
 import xarray
 
 from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
-from metastable.sweep.observables import ERROR
+from metastable.sweep.observables import ERROR, in_words
 from metastable.sweep.spec import Sweep
-from metastable.sweep.status import NAMES as SHORT
 from metastable.sweep.status import means
+from metastable.sweep.words import NAMES as SHORT
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.context import row_law
 from metastable.theory.counts import count_distribution, expected_count, too_few
@@ -43,7 +43,9 @@ def figures_of_sweep(
     figures: dict[str, Figure] = {}
     mean = means(data)
     for name in sweep.observables:
-        values, spread = mean[name], mean[name + ERROR]
+        label, about = in_words(name, mean[name].attrs.get("long_name", ""))
+        values = mean[name].assign_attrs(label=label, about=about)
+        spread = mean[name + ERROR]
         curves = _curves_for(name, sweep, values)
         if name in (verdicts or {}):
             said = f": {(verdicts or {})[name]}"
@@ -53,8 +55,10 @@ def figures_of_sweep(
         else:
             figures[name] = plot_cells(values, spread, curves, data)
             if np.isfinite(spread.values).any():
-                about = f"standard error of {name.replace('_', ' ')}"
-                spread = spread.rename(about).assign_attrs(long_name=about.capitalize())
+                named = {
+                    key: f"standard error of {values.attrs[key]}" for key in ("label", "about")
+                }
+                spread = spread.assign_attrs(named)
                 figures[name + ERROR] = plot_cells(spread, spread * np.nan, {}, data)
     return figures
 
@@ -86,15 +90,12 @@ def plot_cells(
     finite = values.values[np.isfinite(values.values)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     labels = {label for lines in curves.values() for label in lines}
-    about = values.attrs.get("long_name", values.name)
     logs = {dim: _spaced(data[dim].values) for dim in (x, y)}
     across, up = (_axis(dim, data, "log" if logs[dim] else "linear") for dim in (x, y))
     known = spread.values[np.isfinite(spread.values)]
     error = f"; standard errors up to {known.max():.2g}" if known.size else ""
-    caption = (
-        f"{about[0].upper()}{about[1:]} over {across.text} and {up.text}{_theory(labels)}{error}."
-    )
-    axes = across, up, Axis(_name(values), limits=limits)
+    caption = f"{_captioned(values)} over {across.text} and {up.text}{_theory(labels)}{error}."
+    axes = across, up, Axis(values.attrs["label"], limits=limits)
     edges = _edges(data[x].values, logs[x]), _edges(data[y].values, logs[y])
     maps = []
     for panel in shown:
@@ -147,19 +148,18 @@ def plot_observable(
             dash = dashes.setdefault(name, ("dashed", "dotted")[len(dashes) % 2])
             look = {} if clustering or not others else color
             series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
-    about = values.attrs.get("long_name", str(values.name))
     across = _axis(x, data, scale="log" if clustering or _spaced(data[x].values) else "linear")
     scale = "log" if clustering or values.name in ("lifetime", *ROWS) else "linear"
-    up = Axis("1 − mean cosine" if clustering else _name(values), scale=scale)
+    up = Axis("1 − mean cosine" if clustering else values.attrs["label"], scale=scale)
     names = NAMES.get(others[0], others[0]) if others else ""
-    caption = f"{about[0].upper()}{about[1:]} against {across.text}{_theory(set(dashes))}."
+    caption = f"{_captioned(values)} against {across.text}{_theory(set(dashes))}."
     levels = REGIMES if values.name == "row_participation" else {}
     return Lines(across, up, series, levels=levels, names=names, size=(5.2, 3.5), caption=caption)
 
 
-def _name(values: xarray.DataArray) -> str:
-    name = str(values.name)
-    return "dominant degree" if name == "dominant_mode" else name.replace("_", " ")
+def _captioned(values: xarray.DataArray) -> str:
+    about = str(values.attrs["about"])
+    return f"{about[0].upper()}{about[1:]}"
 
 
 def _theory(labels: set[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -23,8 +22,9 @@ from metastable.report.picture import laid_out
 from metastable.sweep.layout import labels
 from metastable.sweep.observables import ERROR
 from metastable.sweep.plan import plan_sweep
+from metastable.sweep.rows import observable_of
 from metastable.sweep.spec import Sweep, experiment_with
-from metastable.sweep.status import answer, means, open_sweep, status
+from metastable.sweep.status import answers, means, open_sweep, status
 
 MOST_CELLS = 400  # that can be clicked; a page with more would weigh megabytes
 TARGET = 0.018  # half the side of the area of a point, in widths of its picture
@@ -66,10 +66,11 @@ def report_sweep(folder: str | Path) -> Path:
     kept = folder / VERDICTS
     read = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
     verdicts = Comparison(tuple(Verdict(**row) for row in read), "none")
-    judged = {m[1]: row for row in verdicts.rows if (m := re.search(r"\((\w+)\)$", row.claim))}
+    judged = {name: row for row in verdicts.rows if (name := observable_of(row))}
     figures = figures_of_sweep(data, sweep, {name: row.verdict for name, row in judged.items()})
     for name, row in judged.items():
         figures[name] = dataclasses.replace(figures[name], caption=_judged(figures[name], row))
+    first, *more = answers(data, verdicts)
     few = data["done"].isel(repetition=0).size <= MOST_CELLS
     cells = list(_cells(sweep, mean)) if few else []
     return page(
@@ -77,7 +78,8 @@ def report_sweep(folder: str | Path) -> Path:
         sweep.name or folder.resolve().name,
         verdicts=verdicts.rows,
         opening=sweep.observables[0],
-        sentence=answer(data, verdicts),
+        sentence=first,
+        more=" ".join(more),
         facts=facts,
         figures=figures,
         areas={name: _areas(figures[name], mean[name], cells) for name in sweep.observables},
