@@ -2,9 +2,13 @@
 
     python .ci/release.py                     # with the Python that runs this
     python .ci/release.py --python python3.13 --python python3.14
+    python .ci/release.py --wheel dist/metastable-0.2.0.tar.gz   # a wheel or sdist; builds nothing
+    python .ci/release.py --lowest            # with the oldest releases that pyproject.toml allows
 
-For each interpreter a new environment gets the wheel alone, then the README's first block must end
-in verdicts without a disagreement. Prints one JSON object: seconds, versions, verdicts.
+For each interpreter a new environment gets the wheel alone, without any extra. The README's first
+block, warnings being errors, must end in verdicts without a disagreement; the program must say its
+version, find the machine healthy and leave the page of a run. Prints one JSON object: seconds,
+versions of all that was installed, verdicts. docs/release.md keeps what came out.
 """
 
 from __future__ import annotations
@@ -51,37 +55,54 @@ def build(folder: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def try_out(interpreter: str, wheel: Path, folder: Path) -> dict[str, object]:
+def try_out(interpreter: str, file: Path, folder: Path, lowest: bool) -> dict[str, object]:
     """Seconds from nothing to the first verdict, and what came out."""
     started = time.perf_counter()
-    place = folder / Path(interpreter).name
-    run(interpreter, "-m", "venv", place)
-    python = place / "bin" / "python"
-    run(python, "-m", "pip", "install", "-q", wheel)
+    run(interpreter, "-m", "venv", folder)
+    python, program = folder / "bin" / "python", folder / "bin" / "metastable"
+    if lowest:
+        run(python, "-m", "pip", "install", "-q", "uv")
+        oldest = ("--resolution", "lowest-direct", "-r", ROOT / "pyproject.toml")
+        run(python, "-m", "uv", "pip", "install", "-q", "--python", python, *oldest)
+    run(python, "-m", "pip", "install", "-q", file)
     installed = time.perf_counter()
     # Outside the repository, so that nothing is found but what was installed.
     verdicts = json.loads(run(python, "-W", "error", "-c", SMOKE, cwd=folder))
     ended = time.perf_counter()
-    program = place / "bin" / "metastable"
+    said = run(program, "--version", cwd=folder).strip()
     health = json.loads(run(program, "doctor", "--json", cwd=folder))
-    if verdicts["disagree"] or not verdicts["agree"] or not health["healthy"]:
-        raise SystemExit(f"{interpreter}: {verdicts}, healthy: {health['healthy']}")
+    run(python, "-m", "metastable", "run", "--beta", 9, "--out", "a", cwd=folder)
+    page = (folder / "a" / "report.html").stat().st_size
+    packages = json.loads(run(python, "-m", "pip", "list", "--format", "json"))
+    there = {name for name, extra in health["extras"].items() if extra["installed"]} - {"chromium"}
+    if verdicts["disagree"] or not verdicts["agree"] or not health["healthy"] or there:
+        words = f"{verdicts}, healthy: {health['healthy']}, extras: {sorted(there)}"
+        raise SystemExit(f"{interpreter}: {words}")
     return {
-        "versions": health["versions"],
+        "said": said,
+        "python": run(python, "-c", "import platform; print(platform.python_version())").strip(),
         "install_seconds": round(installed - started, 1),
         "first_verdict_seconds": round(ended - started, 1),
+        "page_bytes": page,
         **verdicts,
+        "versions": {package["name"]: package["version"] for package in packages},
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", action="append", help="an interpreter to try the wheel with")
-    names = parser.parse_args().python or [sys.executable]
+    parser.add_argument("--wheel", type=Path, help="try this wheel or sdist, build none")
+    parser.add_argument("--lowest", action="store_true", help="with the oldest releases allowed")
+    asked = parser.parse_args()
+    names = asked.python or [sys.executable]
     with tempfile.TemporaryDirectory() as folder:
-        wheel, sdist = build(Path(folder))
-        tried = {name: try_out(name, wheel, Path(folder)) for name in names}
-    sizes = {file.name: file.stat().st_size for file in (wheel, sdist)}
+        files = (asked.wheel.resolve(),) if asked.wheel else build(Path(folder))
+        tried = {
+            name: try_out(name, files[0], Path(folder) / str(number), asked.lowest)
+            for number, name in enumerate(names)
+        }
+    sizes = {file.name: file.stat().st_size for file in files}
     print(json.dumps({"files": sizes, "python": tried}, indent=1))
 
 
