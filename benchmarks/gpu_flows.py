@@ -162,6 +162,20 @@ def middle():
     }
 
 
+def late():
+    """A flow that goes on after clusters have formed: the default against all pairs throughout."""
+    import metastable as ms
+
+    measure, field, runs = ms.Points(tokens(65536, 8)), ms.SelfAttention(BETA), {}
+    for name, how in (("default", None), ("dense", ms.Dense())):
+        run = lambda how=how: ms.flow(measure, field, 30.0, sum=how, frames=31)
+        run()
+        runs[name] = run()
+    rows = {name: dict(run.statistics) for name, run in runs.items()}
+    ours, theirs = (np.asarray(run.frames[-1].points) for run in runs.values())
+    return rows | {"ends_apart": float(np.abs(ours - theirs).max())}
+
+
 def gradient():
     """∂/∂x of a loss at the end of a flow through the fused sum, against the dense sum."""
     import jax
@@ -323,7 +337,7 @@ def crossover():
     return {"rows": rows, "worst": worst["ms"]["chosen"] / min(worst["ms"].values()), "at": worst}
 
 
-PARTS = [single, double, middle, gradient, phase_diagram, accuracy, crossover, staircase]
+PARTS = [single, double, middle, late, gradient, phase_diagram, accuracy, crossover, staircase]
 
 
 def main():

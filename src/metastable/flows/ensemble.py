@@ -331,8 +331,8 @@ def _advance(
     strides = form.strides(y, count)
 
     def forward(carry: tuple, _: None) -> tuple[tuple, Any]:
-        states, *carry = form.march(*carry, weights, steps, strides)
-        return tuple(carry), jax.lax.map(lambda state: observe(form, state), states)
+        states, y, history = form.march(carry[0], carry[1], weights, steps, strides)
+        return (y, history), jax.lax.map(lambda state: observe(form, state), states)
 
     _, seen = jax.lax.scan(forward, (y, tuple(history)), length=-(-count // strides))
     first = observe(form, y)

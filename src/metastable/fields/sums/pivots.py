@@ -63,8 +63,7 @@ def find_pivots(
     mass /= np.sum(mass)
     counted = np.where(np.arange(len(points)) < count, 0.5 * (1 + mass * count), 0.0)
     kind, size = (_OnHost, count) if jax.default_backend() == "cpu" else (_OnDevice, len(points))
-    x, counted, mass = np.asarray(points, float)[:size], counted[:size], mass[:size]
-    factor = kind(x, float(beta), counted, mass, most)
+    factor = kind(points[:size], float(beta), counted[:size], mass[:size], most)
     chosen: list[int] = []
     traces = [(0, 1.0)]
     while len(chosen) < min(most, count):
@@ -92,8 +91,8 @@ class _OnHost:
     """The rows of the factor so far, and R_ii, in NumPy."""
 
     def __init__(self, x: Any, beta: float, counted: Any, mass: Any, most: int):
-        self.x, self.beta, self.counted, self.mass = x, beta, counted, mass
-        self.half = 0.5 * beta * np.sum(x * x, axis=1)
+        self.x, self.beta, self.counted, self.mass = np.asarray(x, float), beta, counted, mass
+        self.half = 0.5 * beta * np.sum(self.x**2, axis=1)
         self.rest, self.rows, self.done = np.ones(len(x)), np.empty((most, len(x))), 0
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -166,7 +166,7 @@ def _pull(
         k = exp2(left * there + (right * beside - sharp), interpret)
         return mass + k, along + k * there, across + k * beside
 
-    totals = (jnp.zeros(c.shape, jnp.float32),) * 3
+    totals: Any = (jnp.zeros(c.shape, jnp.float32),) * 3
     if count <= UNROLLED:
         for j in range(count):
             totals = step(j, totals)

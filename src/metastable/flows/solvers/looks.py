@@ -68,7 +68,9 @@ class Look:
     def __init__(self, field: Field, measure: Points, t: Any, real: int):
         self.field, self.measure, self.t = field, measure, t
         self.real = real or measure.count
-        self.kernel, self.values = jax.tree.map(np.asarray, _asked(field, measure, t))
+        # NumPy compiles nothing; on a GPU, where tokens are many, they stay.
+        self.np: Any = np if _on_host() else jnp
+        self.kernel, self.values = jax.tree.map(self.np.asarray, _asked(field, measure, t))
         count, axes = self.kernel.right.shape
         self.matrices = 0 if is_symmetric(self.kernel) else 1  # besides that of the tokens
         self.device = costs_of(jax.devices()[0])
@@ -76,9 +78,9 @@ class Look:
         cost = lambda size: low_rank_cost(count, size, axes, self.device)
         paying = [s for s in SIZES if cost(s) <= PAYS * self.dense]
         self.most = max(paying, default=0) if self.dense >= WORTH else 0
-        half = lambda x: 0.5 * self.kernel.beta * np.sum(x * x, axis=1)
+        half = lambda x: np.asarray(0.5 * self.kernel.beta * self.np.sum(x * x, axis=1))
         self.left, self.right = half(self.kernel.left), half(self.kernel.right)
-        heavy = self.kernel.column + self.right
+        heavy = np.asarray(self.kernel.column) + self.right
         self.top = np.max(heavy)
         self.weights = np.exp(heavy - self.top)
 
@@ -143,14 +145,18 @@ class Look:
     def _summed(self, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
         """log of the mass and mean of the values over all tokens, at those of the sample."""
         if self.summed is None:
-            kernel, rows, xp = self.kernel, sample.rows, np if _on_host() else jnp
-            places = xp.asarray(kernel.beta * kernel.left[np.resize(rows, DRAWS)])  # one shape
-            logits = places @ xp.asarray(kernel.right.T) + xp.asarray(kernel.column)
-            top = xp.max(logits, axis=1)
-            held = xp.exp(logits - top[:, None]) @ np.c_[np.ones(len(self.weights)), self.values]
-            top, held = (np.asarray(each)[: len(rows)] for each in (top, held))
-            log_mass = top + np.log(held[:, 0]) + (0 if kernel.row is None else kernel.row[rows])
-            self.summed = log_mass, held[:, 1:] / held[:, :1]
+            kernel, rows = self.kernel, sample.rows
+            places = kernel.beta * kernel.left[np.resize(rows, DRAWS)]  # always of one shape
+            logits = places @ kernel.right.T + kernel.column
+            top = self.np.max(logits, axis=1)
+            near = self.np.exp(logits - top[:, None])
+            top, mass, held = (
+                np.asarray(each)[: len(rows)]
+                for each in (top, self.np.sum(near, axis=1), near @ self.values)
+            )
+            log_mass = top + np.log(mass)
+            log_mass += 0 if kernel.row is None else np.asarray(kernel.row)[rows]
+            self.summed = log_mass, held / mass[:, None]
         return self.summed
 
     def _given(self, log_mass: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -182,7 +188,6 @@ def is_slow(sum: Sum, measure: Points) -> bool:
 
 
 def _on_host() -> bool:
-    """Whether NumPy looks, which compiles nothing; on a GPU, where tokens are many, JAX does."""
     return jax.default_backend() == "cpu"
 
 
