@@ -290,3 +290,12 @@ def test_a_figure_without_clusters_names_every_token():
     figure = plot_groups(group_tokens(circle([0, 1, 2], [0, 1, 2], words=["a", "b", "c"])))
     assert list(figure.y.names) == ["a", "b", "c"] and (np.asarray(figure.values) == -1).all()
     draw(figure).canvas.draw()
+
+
+def test_clusters_that_never_touch_have_colors_of_their_own():
+    """Two tokens that stand together at first, and two others that do so later."""
+    run = axes([0, 0, 2, 3], [0, 1, 2, 3], [0, 1, 2, 2])
+    values = np.asarray(plot_groups(group_tokens(run)).values)
+    early, late = values[:, 0], values[:, 2]
+    first, second = set(early[early >= 0]), set(late[late >= 0])
+    assert len(first) == len(second) == 1 and first != second

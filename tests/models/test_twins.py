@@ -51,7 +51,7 @@ def test_ranges_are_those_of_runs_made_one_by_one(albert):
     np.testing.assert_allclose(
         told["mean_cosine"]["high"], found.twins.of_tables("mean_cosine").high
     )
-    assert "(untrained: " in found.sentence and "in 3 untrained twins" in found.sentence
+    assert ") untrained. " in found.sentence and "in 3 untrained twins" in found.sentence
     said = "Untrained: mean of 3 seeds, with a band from the lowest to the highest."
     figures = figures_of(found)
     for name in ("cosines", "clusters", "energies", "alignment"):

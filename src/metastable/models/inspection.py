@@ -107,7 +107,7 @@ class Inspection(Shown):
         said = f"Mean cosine {first:.2f} at first, {last:.2f} in the end"
         if self.twins is None:
             return said
-        return f"{said} (untrained: {self.twins.of_tables('mean_cosine').end(2)})"
+        return f"{said}; {self.twins.of_tables('mean_cosine').end(2)} untrained"
 
     def __repr__(self) -> str:
         return self.sentence

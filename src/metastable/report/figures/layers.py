@@ -23,7 +23,7 @@ COSINE = r"$\langle x_i, x_j\rangle$"
 def depth_axis(times: np.ndarray) -> Axis:
     """Layers; past 64 of them logarithmic."""
     if times[-1] <= 64:
-        return Axis("layer")
+        return Axis("layer", ticks="integer")
     places = [0, *(2**k for k in range(0, 20, 2) if 2**k <= times[-1])]
     limits = (-0.1, 1.06 * float(times[-1]))
     return Axis("layer", scale="symlog", limits=limits, places=places)

@@ -199,8 +199,8 @@ def _rivers(groups: Groups) -> np.ndarray:
 def _colors(groups: Groups, order: np.ndarray) -> np.ndarray:
     """(rows, T) numbers of colors, −1 for tokens alone.
 
-    Clusters that touch have two colors, and so have those of one state as far as colors go; the
-    largest choose first.
+    Each cluster has its own while there are colors left. Where there are more clusters, those that
+    touch have two, and so have those of one state as far as colors go; the largest choose first.
     """
     rows = np.where(groups.sizes >= groups.smallest, groups.labels, -1)[:, order]
     labels, rows = np.unique(np.append(rows.ravel(), -1), return_inverse=True)
@@ -212,7 +212,9 @@ def _colors(groups: Groups, order: np.ndarray) -> np.ndarray:
         np.add.at(together, (two, one), len(rows))
     colors = np.full(len(labels), -1)
     for label in 1 + np.argsort(-alive.sum(axis=0)[1:], kind="stable"):
-        clashes = [together[label, 1:][colors[1:] == color].sum() for color in range(COLORS)]
+        same = colors[1:] == np.arange(COLORS)[:, None]  # (colors, labels)
+        # A clash counts 1 at least, all other uses of a color together less than that.
+        clashes = same @ together[label, 1:] + same.sum(axis=1) / len(labels)
         colors[label] = int(np.argmin(clashes))
     return colors[rows].T
 
