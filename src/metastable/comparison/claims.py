@@ -26,7 +26,7 @@ from metastable.comparison.ending import single_cluster as single_cluster
 from metastable.comparison.consensus import contraction as contraction
 from metastable.comparison.consensus import cluster_moves as cluster_moves
 from metastable.comparison.consensus import leading_direction as leading_direction
-from metastable.comparison.consensus import cap_never_widens as cap_never_widens
+from metastable.comparison.caps import cap_never_widens as cap_never_widens
 from metastable.comparison.ending import equiangular_law as equiangular_law
 from metastable.comparison.ending import pair_merges as pair_merges
 from metastable.comparison.ending import causal_leader as causal_leader
@@ -38,8 +38,8 @@ from metastable.comparison.forces import radius_law as radius_law
 from metastable.comparison.forces import cross_ratios as cross_ratios
 from metastable.comparison.forces import mean_phase as mean_phase
 from metastable.comparison.forces import tilted_energy as tilted_energy
-from metastable.comparison.forces import opinions_stay_inside as opinions_stay_inside
-from metastable.comparison.forces import opinion_energy as opinion_energy
+from metastable.comparison.opinions import opinions_stay_inside as opinions_stay_inside
+from metastable.comparison.opinions import opinion_energy as opinion_energy
 from metastable.comparison.forces import coordinates_shrink as coordinates_shrink
 from metastable.comparison.forces import tokens_part as tokens_part
 from metastable.comparison.forces import first_token_alone as first_token_alone

@@ -11,10 +11,9 @@ from scipy.linalg import expm
 from scipy.special import expit
 
 from metastable.comparison.case import Case, applied, continuous
-from metastable.comparison.equation import MARGIN
 from metastable.comparison.forecast import matrices_of
 from metastable.core.numerics import jax, jnp
-from metastable.core.verdict import Verdict, decide, judge, not_applicable
+from metastable.core.verdict import Verdict, judge, not_applicable
 from metastable.fields import (
     Block,
     FeedForward,
@@ -22,7 +21,6 @@ from metastable.fields import (
     Gain,
     Krause,
     Kuramoto,
-    KuramotoNetwork,
     L2Attention,
     LinearAttention,
     MultiHead,
@@ -37,11 +35,9 @@ from metastable.fields import (
 from metastable.fields.attention import AttentionHead, act
 from metastable.fields.block import NGPT, DepthSqrt, Mix, PeriNorm, PreNorm
 from metastable.fields.position import Rope
-from metastable.fields.retrieval import PositionalAttention
 from metastable.fields.sums import Bias
 from metastable.flows import Layers
 from metastable.measures import Points
-from metastable.observe import hemisphere
 
 SOURCE = "linearisation at consensus, derived"
 WIDEST, LEAST = 1e-4, 1e-7  # radius of a cluster, times β, for linear theory; and of steppers
@@ -372,51 +368,3 @@ def leading_direction(case: Case) -> Verdict | None:
         return not_applicable(claim, SOURCE, f"{why} at t = {case.times[-1]:.4g}")
     top, rayleigh = float(np.linalg.eigvalsh(value)[-1]), float(c @ value @ c)
     return judge(claim, SOURCE, top, rayleigh, absolute=1e-5 * max(1.0, abs(top)))
-
-
-def cap_never_widens(case: Case) -> Verdict | None:
-    """In a hemisphere with pole e, min ⟨e,x_i⟩ never falls under attraction of any weights.
-
-    At the farthest token ⟨e,F⟩ ≥ m·Σ_ja_ij and ⟨x,F⟩ ≤ Σ_ja_ij for F = Σ_j a_ij x_j, a ≥ 0.
-    """
-    claim, source = "the cap that holds all tokens never widens", "cone collapse, §6.1 of "
-    source += "geshkovski2023mathematical"
-    if not case.on_sphere or case.noisy or not case.same_tokens or not _attracts(case.field):
-        return None
-    if case.dim > 64 or case.tokens > 20_000:
-        return None
-    found = hemisphere(case.start)
-    if not found.exists:
-        return not_applicable(claim, source, "the start lies in no hemisphere")
-    heights = np.min(case.points @ found.direction, axis=1)
-    fall = float(np.diff(heights).min(initial=0.0))
-    allowed = MARGIN * case.step_error
-    return decide(fall >= -allowed, claim, source, "≥ 0", fall, f"{allowed:.2g}")
-
-
-def _attracts(field: Field) -> bool:
-    """Whether every token is pulled by others with nonnegative weights, and by nothing else."""
-    if isinstance(field, Schedule):
-        pieces = [field.at_time(t) for t in (0.0, *field.switches)]
-        return bool(field.switches) and all(map(_attracts, pieces))
-    if isinstance(field, Superposition):
-        return all(_attracts(part) for part in field.parts)
-    if isinstance(field, MultiHead):
-        outputs = [1.0 if w is None else w for w in field.outputs]
-        return all(map(_attracts, field.heads)) and all(
-            np.ndim(w) == 0 and float(w) > 0 for w in outputs
-        )
-    if isinstance(field, Kuramoto):
-        return field.frequencies is None and float(field.coupling) > 0
-    if isinstance(field, KuramotoNetwork):
-        return field.frequencies is None and float(field.coupling) > 0
-    if isinstance(field, PositionalAttention):
-        return True
-    if isinstance(field, LinearAttention):
-        return not field.plain and (
-            field.value is None or (field.value.ndim == 0 and float(field.value) > 0)
-        )
-    if not isinstance(field, AttentionHead):
-        return False
-    value = field.value
-    return value is None or (value.ndim == 0 and float(value) > 0)
