@@ -63,7 +63,7 @@ def pivots_cost(tokens: int, rank: int, device: Device = CPU) -> float:
 
 def harmonic_cost(tokens: int, dim: int, degree: int) -> float:
     if dim == 2:
-        return 55 + tokens * (0.02 + 0.0075 * degree)
+        return 36 + tokens * (0.015 + 0.006 * degree)
     if dim == 3:
         return 40 + 8 * degree + tokens * (0.2 + 6.5e-4 * degree**2)
     return 150 + _smoothing(dim, degree) + tokens * (0.4 + 1.8e-4 * _products(dim, degree))
