@@ -32,7 +32,7 @@ from benchmarks.timing import machine
 from metastable.fields.sums import Dense, check_sum
 from metastable.fields.sums.low_rank import LowRankSum
 from metastable.fields.sums.pivots import find_pivots
-from metastable.flows.solvers.merging import CROWD, SMALLEST, MergingFlow
+from metastable.flows.solvers.merging import MergingFlow, padded
 from metastable.flows.solvers.solver import Choices
 
 BETA = 9.0
@@ -84,7 +84,7 @@ class Tail:
         self.solver: Any = MergingFlow(ms.Points(x), FIELD, math.inf, how)
         self.solver.start()
         self.solver.log_epoch = math.log(t)
-        self.seconds = 0.0
+        self.seconds, self.tokens = 0.0, len(x)
         self.looks: list[tuple[Any, ...]] = []
 
     def warm(self) -> None:
@@ -101,7 +101,7 @@ class Tail:
             if not solver.exact:
                 spent = solver.evaluations - before[1], self.pairs - before[2]
                 if solver.ranks is None:
-                    spent = spent[0], spent[0] * dense_pairs(solver.x.shape[0])
+                    spent = spent[0], spent[0] * triangle(padded(len(solver.x), self.tokens))
                 low = solver.ranks is not None and solver.ranks.counts["rank"] > 0
                 self.looks.append((math.exp(before[0]), *took, *spent, low))
         return self
@@ -118,14 +118,6 @@ class Tail:
     def spent(self, since: float = 0.0) -> np.ndarray:
         """Seconds, CPU seconds, evaluations and pairs since then, while there are many tokens."""
         return np.sum([look[1:5] for look in self.looks if look[0] >= since], axis=0)
-
-
-def dense_pairs(tokens: int) -> int:
-    """Exponentials of a dense evaluation in a merging run, which pads as `MergingFlow` does."""
-    padded = SMALLEST
-    while padded < tokens:
-        padded *= 4 if padded < 4 * CROWD else 2
-    return padded * (padded + 1) // 2
 
 
 def tail(tokens: int, dim: int, atol: float, folder: Path | None) -> dict[str, Any]:
@@ -163,6 +155,11 @@ def tail(tokens: int, dim: int, atol: float, folder: Path | None) -> dict[str, A
     return say(row | {"last mergers apart in log t": late})
 
 
+def triangle(tokens: int) -> int:
+    """Exponentials of a dense evaluation."""
+    return tokens * (tokens + 1) // 2
+
+
 def apart(a: ms.Points, b: ms.Points) -> float:
     """The farthest that a token of one lies from all of the other."""
     x, y = np.asarray(a.points), np.asarray(b.points)
@@ -187,7 +184,7 @@ def whole(tokens: int, dim: int, atol: float, folder: Path | None) -> dict[str, 
     # The way to the moment is the same in both runs: how many pairs it takes is told by one that
     # ends there.
     first = ms.flow(start, FIELD, t, stepper=stepper, sum=Dense(), frames=2)
-    before = first.statistics["evaluations"] * dense_pairs(tokens)
+    before = first.statistics["evaluations"] * triangle(padded(tokens, tokens))
     row |= {"pairs": low.statistics["pairs"], "share before": before / low.statistics["pairs"]}
     row |= {"last cluster apart": apart(low.frames[-1], dense.frames[-1])}
     return say(row | {"mergers": len(low.mergers), "dense mergers": len(dense.mergers)})
@@ -215,7 +212,7 @@ def plain(
     row |= {key: low.statistics[key] for key in ("sum", "evaluations", "seconds", "pairs")}
     row |= {"dense seconds": dense.statistics["seconds"]}
     row |= {"time ratio": dense.statistics["seconds"] / low.statistics["seconds"]}
-    pairs = dense.statistics["evaluations"] * tokens * (tokens + 1) // 2
+    pairs = dense.statistics["evaluations"] * triangle(tokens)
     row |= {"pairs ratio": pairs / low.statistics["pairs"]}
     row |= {key: low.statistics[f"low_rank_{key}"] for key in ("refreshes", "repeats", "error")}
     frames = zip(low.frames, dense.frames, strict=True)

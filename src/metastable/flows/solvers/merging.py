@@ -113,9 +113,7 @@ class MergingFlow(MergerSolver):
 
     def _move(self) -> State:
         count, dim = self.x.shape
-        size = SMALLEST
-        while size < count:
-            size *= 4 if size < 4 * CROWD else 2  # padding of many tokens costs more than code
+        size = padded(count, self.measure.count)
         weights = jnp.asarray(np.pad(self.ledger.masses, (0, size - count)))
         padding = np.repeat(np.eye(1, dim), size - count, axis=0)
         x = jnp.asarray(np.concatenate([self.x, padding]))
@@ -215,6 +213,24 @@ class MergingFlow(MergerSolver):
             "max_norm_drift": self.norm_drift(),
             **({} if self.ranks is None else self.ranks.statistics()),
         }
+
+
+def padded(count: int, most: int) -> int:
+    """Rows of the arrays that hold `count` tokens of a run that started with `most`.
+
+    Few sizes, so that little is compiled; never more than the start needs, rounded up to four
+    binary digits: pairs of padding cost as much as others.
+
+    >>> [padded(count, 20_000) for count in (20_000, 15_000, 700, 3)]
+    [20480, 16384, 2048, 32]
+    >>> padded(600, 600)
+    640
+    """
+    size = SMALLEST
+    while size < count:
+        size *= 4 if size < 4 * CROWD else 2
+    step = 2 ** max(most.bit_length() - 4, 0)
+    return min(size, -(-most // step) * step) if most > CROWD else size
 
 
 def _checked_field(measure: Points, field: Field) -> SelfAttention:
