@@ -8,7 +8,7 @@ from scipy import stats
 from metastable.core.verdict import Comparison, Verdict
 from metastable.sweep.dependence import dependence, say
 from metastable.sweep.observables import in_words
-from metastable.sweep.profiles import LEVEL, chance, profiles
+from metastable.sweep.profiles import LEVEL, chance, left_open, profiles
 from metastable.sweep.rows import claim_of, observable_of, reason_of, row_in_words
 from metastable.sweep.status import answers
 
@@ -40,10 +40,9 @@ def sampled(draws):
          "{rises|rise} to 3 ± 0.01 at β = 8"),
         ([2, 3, 1, 2], "{goes|go} up and down along β, lowest 1 ± 0.01 at β = 4, highest "
          "3 ± 0.01 at β = 2"),
-        ([2, 2, 2, 2], "{is|are} the same at every β, 2"),
         ([np.nan, 2, 3, 4], "{rises|rise} from 2 ± 0.01 at β = 2 to 4 ± 0.01 at β = 8, with no "
          "value at β = 1"),
-        ([np.nan, np.nan, 3, np.nan], "{is|are} 3 ± 0.01"),
+        ([np.nan, np.nan, 3, np.nan], "{is|are} 3 ± 0.01 at β = 4"),
         ([np.nan] * 4, "{has|have} no value yet"),
     ],
 )  # fmt: skip
@@ -59,7 +58,8 @@ def test_axes_are_told_apart():
     assert told.startswith("{rises|rise} from 0.05") and "at β = 8 and hardly {depends" in told
     assert told.endswith("depend} on n (at most 0.1 apart)")
     told = dependence(*diagram(strong + 0 * weak), 16)
-    assert "{is|are} the same at every n, 1.5" in told
+    # The mean of twelve cells, each 0.01 off: 0.01/√12.
+    assert "{averages|average} within errors 1.500 ± 0.003 over all n from 10 to 40 (" in told
     turned = (BETAS[:, None] - 4) * np.array([-1.0, 0.0, 2.0])
     told = dependence(*diagram(turned), 16)
     assert "on β in both directions, rising at n = 40 and falling at n = 10" in told
@@ -89,9 +89,8 @@ def test_noise_alone_depends_on_nothing(kind, runs):
     600 diagrams: the bound is exceeded by chance in less than 1e−4 of the cases at that level.
     """
     rng = np.random.default_rng([runs, *kind.encode()])
-    still = ("{does|do} not depend on", "{is|are} the same at every")
     wrong = sum(
-        not dependence(*sampled(DRAWS[kind](rng, (4, 3, runs)))).startswith(still)
+        not dependence(*sampled(DRAWS[kind](rng, (4, 3, runs)))).startswith("{is|are} ")
         for _ in range(600)
     )
     assert wrong <= stats.binom.isf(1e-4, 600, LEVEL)
@@ -102,8 +101,34 @@ def test_a_trend_of_three_errors_is_seen():
     rng = np.random.default_rng(0)
     rise = np.linspace(0, 1.0, 4)[:, None, None]
     told = [dependence(*sampled(rng.normal(size=(4, 3, 16)) + rise)) for _ in range(50)]
-    assert sum("not depend on β" in each for each in told) <= 5
-    assert sum("not depend on n" in each or "on β and n" in each for each in told) >= 45
+    assert sum("over all β" in each for each in told) <= 5
+    assert sum("over all n" in each or "and n from" in each for each in told) >= 45
+
+
+def test_what_is_alike_within_errors_has_a_value_and_a_bound():
+    """Never "does not depend": 0.01/√4 for the mean, Student's t for six pairs at 5 % together."""
+    told = dependence(*diagram(np.full(4, 2.0)), 16)
+    bound = stats.t.isf(0.025 / 6, 15) * np.hypot(0.01, 0.01)
+    assert told == (
+        "{is|are} within errors 2.000 ± 0.005 over all β from 1 to 8 "
+        f"(differences up to {bound:.2g} are not excluded)"
+    )
+    told = dependence(*diagram(np.full((4, 3), 2.0)), 16)
+    assert "over all β from 1 to 8 and all n from 10 to 40 (differences up to" in told
+    assert "along β and" in told and told.endswith("along n are not excluded)")
+    assert dependence(*diagram(np.full(4, 2.0), 0.0), 16) == "{is|are} 2 over all β from 1 to 8"
+    told = dependence(*diagram(np.full(4, 2.0), np.nan), 1)
+    assert told == "{is|are} 2 over all β from 1 to 8; one run a cell, no errors known"
+
+
+def test_the_bound_holds_as_often_as_it_says():
+    """A true rise by 0.5 over five places: under the bound in 95 % of 1000 diagrams at least."""
+    rng, rise = np.random.default_rng(5), np.linspace(0, 0.5, 5)
+    bounds = []
+    for _ in range(1000):
+        draws = rng.normal(size=(5, 8)) + rise[:, None]
+        bounds.append(left_open(draws.mean(1), stats.sem(draws, axis=1), 7))
+    assert sum(bound < 0.5 for bound in bounds) <= stats.binom.isf(1e-4, 1000, 0.05)
 
 
 def test_cells_that_share_random_numbers_do_not_average_them_out():
@@ -146,8 +171,8 @@ def test_sentences_have_names_and_verbs_that_fit():
 
 def test_an_axis_shows_what_a_user_wrote():
     assert in_words("gap", "Smallest angle") == ("Smallest angle", "Smallest angle (gap)")
-    assert in_words("gap", "x" * 71) == ("gap", f"{'x' * 71} (gap)")
-    assert in_words("order", "order parameter") == ("order", "order parameter")
+    assert in_words("gap", "x" * 121) == ("gap", f"{'x' * 121} (gap)")
+    assert in_words("order", "order parameter") == ("order parameter", "order parameter")
 
 
 def row(name, verdict, reason=""):
@@ -164,7 +189,7 @@ def opened(**observables):
     return data.assign_attrs(sweep={"observables": list(observables), "samples": 1})
 
 
-def test_the_answer_puts_theory_first_and_says_the_rest():
+def test_the_answer_puts_theory_before_the_rest_of_the_library():
     data = opened(order=[1, 2, 3, 4], rank=[4, 3, 2, 1], energy=[1, 1, 1, 1])
     reason = reason_of(3, "β = 4", ["too short"])
     rows = row("rank", "agree", reason), row("energy", "not applicable", "the start is not uniform")
@@ -174,12 +199,14 @@ def test_the_answer_puts_theory_first_and_says_the_rest():
         "2.5 observed, 2 ± 0.2 expected."
     )
     assert more[0].startswith("Order rises from 1 at β = 1 to 4 at β = 8")
-    assert more[1].startswith("Energy is the same at every β, 1")
+    assert more[1].startswith("Energy is 1 over all β from 1 to 8; one run a cell")
     assert more[1].endswith("(theory is silent: the start is not uniform).") and len(more) == 2
     rows = row("rank", "agree", reason), row("order", "disagree", reason)
     assert answers(data, Comparison(rows, "none"))[0].startswith("Theory and runs disagree")
     data["done"][0] = False
     assert answers(data)[-1] == "3 of 4 cells are done."
+    mine = opened(order=[1, 2, 3, 4], rank=[4, 3, 2, 1], mine=[1, 1, 1, 2])
+    assert answers(mine, Comparison(rows, "none"))[0].startswith("Mine")
     many = opened(**{f"own_{k}": [1, 2, 3, 4] for k in range(5)})
     assert answers(many)[-1] == "2 more observables stand in the figures."
 

@@ -80,9 +80,9 @@ def sweep(
 
 
 def _print_summary(summary: Summary) -> None:
-    from metastable.sweep.status import answer, open_sweep
+    from metastable.sweep.status import answers, open_sweep
 
-    print(answer(open_sweep(summary.store), summary.verdicts))
+    print(*answers(open_sweep(summary.store), summary.verdicts), sep="\n")
     text = f"{summary.done} of {summary.cells} cells done in {summary.seconds:.3g} s"
     text += f" ({summary.cells_per_second:.3g} cells/s)"
     if summary.skipped:

@@ -150,8 +150,28 @@ class Listing:
     open: bool = False
 
 
+@dataclass(frozen=True)
+class Folded:
+    """Blocks behind a line that opens them."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    blocks: Sequence[Any]
+
+
 Block = (
-    Table | Facts | Picture | Stored | Listing | Cards | Papers | Finder | Claims | Library | str
+    Table
+    | Facts
+    | Picture
+    | Stored
+    | Listing
+    | Cards
+    | Papers
+    | Finder
+    | Claims
+    | Library
+    | Folded
+    | str
 )
 Blocks = Sequence[Block]
 
@@ -254,6 +274,8 @@ def page(
     rest = dict(drawn)
 
     def placed(block: Block) -> Block:
+        if isinstance(block, Folded):
+            return Folded(block.title, [placed(one) for one in block.blocks])
         if not isinstance(block, Picture) or id(block.figure) not in drawn:
             return block
         rest.pop(id(block.figure), None)

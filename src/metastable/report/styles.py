@@ -253,7 +253,10 @@ def legend(ax: Axes, labels: Sequence[str], title: str = "") -> None:
 
 def color_bar(picture: Any, mesh: Any, axes: list[Axes], value: Axis) -> None:
     """A bar of the colors of `mesh` beside `axes`."""
-    bar = picture.colorbar(mesh, ax=axes, label=value.text, shrink=0.9)
+    boxes = [ax.get_position() for ax in axes]
+    height = (max(box.y1 for box in boxes) - min(box.y0 for box in boxes)) * picture.get_figheight()
+    text = wrap(value.text, 0.9 * height, letters(10))
+    bar = picture.colorbar(mesh, ax=axes, label=text, shrink=0.9)
     bar.outline.set_visible(False)
     bar.ax.set_facecolor("none")
     ink_axis(bar.ax)
@@ -286,7 +289,7 @@ def set_axis(ax: Axes, side: str, axis: Axis, values: Sequence[Any]) -> None:
     elif axis.ticks == "integer" and axis.scale == "linear":
         own.set_major_locator(ticker.MaxNLocator(integer=True))
     elif axis.ticks == "integer":
-        own.set_major_formatter(ticker.ScalarFormatter())
+        own.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         own.set_minor_formatter(ticker.NullFormatter())
     if len(axis.places):
         names = list(axis.names) or [f"{place:g}" for place in axis.places]

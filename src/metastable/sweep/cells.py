@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from metastable.flows.steppers import Adaptive
 from metastable.flows.trajectory import Trajectory
 from metastable.measures.spec import Uniform
 from metastable.sweep.observables import ERROR
+from metastable.sweep.own import tally
 from metastable.sweep.plan import Cell, CellSettings, Index
 from metastable.sweep.spec import experiment_with
 
@@ -132,13 +133,20 @@ def _observe(
         for observable in recipe.observables:
             read[observable.name].append(np.asarray(observable.read(run), float))
         run = None
-    return _averaged(read), Outcome.done()
+    claims = {one.name for one in recipe.observables if one.is_claim}
+    return _averaged(read, claims), Outcome.done()
 
 
-def _averaged(read: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Means over samples, which come first, and with several their standard errors."""
-    kept = {}
+def _averaged(read: dict[str, Any], claims: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Means over samples, which come first, and with several their standard errors.
+
+    Of `claims` the runs are counted instead.
+    """
+    kept: dict[str, np.ndarray] = {}
     for name, each in read.items():
+        if name in claims:
+            kept |= tally(name, each)
+            continue
         kept[name] = np.mean(each, axis=0)
         if len(each) > 1:
             with np.errstate(invalid="ignore"):  # infinite lifetimes have a mean, and no error

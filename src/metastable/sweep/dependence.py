@@ -23,19 +23,27 @@ def dependence(
 
     Along an axis the other axes are averaged over. Whether the means differ at all is asked of
     their errors (`chance`): of diagrams of noise alone, `LEVEL` at most are said to depend on
-    anything. Where they differ the words say how much, and whether some other axis turns the
-    direction round. Verbs stand between braces, singular and plural: `say` chooses.
+    anything. Where they do not, that shows no more than a bound: the words give the mean and the
+    largest difference that the errors leave open. Where they differ the words say how much, and
+    whether some other axis turns the direction round. Verbs stand between braces, singular and
+    plural: `say` chooses.
     """
     if not np.isfinite(values.values).any():
         return "{has|have} no value yet"
     axes = sorted(profiles(values, errors, runs, tied), key=lambda a: (a.dim == "time", -a.span))
     if not axes:
         at = np.unravel_index(np.nanargmax(values.values), values.shape)
-        return f"{{is|are}} {rounded(float(values.values[at]), float(errors.values[at]))}"
+        where = ", ".join(
+            located(str(dim), values[dim].values[k]) for dim, k in zip(values.dims, at, strict=True)
+        )
+        return (
+            f"{{is|are}} {rounded(float(values.values[at]), float(errors.values[at]))} at {where}"
+        )
     moved = [axis for axis in axes if axis.p < LEVEL / len(axes) or axis.turns]
     most = max((axis.span for axis in moved if axis.dim != "time"), default=0.0)
     clauses = [_clause(axis, most) for axis in moved]
-    clauses += [_still(rest)] if (rest := [axis for axis in axes if axis not in moved]) else []
+    rest = [axis for axis in axes if axis not in moved]
+    clauses += [_still(rest, not moved)] if rest else []
     *first, last = clauses
     plain = not any("," in clause for clause in clauses)
     text = f"{', '.join(first)} and {last}" if first and plain else "; ".join(clauses)
@@ -60,13 +68,30 @@ def say(name: str, about: str, text: str) -> str:
     return f"{subject[:1].upper()}{subject[1:]} {text}"
 
 
-def _still(axes: list[Profile]) -> str:
-    """Axes along which the means are the same, as far as their errors tell."""
-    names = " and ".join(name_of(axis.dim) for axis in axes)
-    apart = ", ".join(f"{axis.span:.2g}" for axis in axes)
-    if not any(axis.span for axis in axes):
-        return f"{{is|are}} the same at every {names}, {rounded(float(axes[0].means[0]))}"
-    return f"{{does|do}} not depend on {names} beyond errors (differences up to {apart})"
+def _still(axes: list[Profile], alone: bool) -> str:
+    """Axes along which the means are alike as far as their errors tell, and how far that is.
+
+    `alone`: there is no other axis, so that the mean over these is that of all cells.
+    """
+    value, error = axes[0].whole
+    over = " and ".join(_places(axis) for axis in axes)
+    verb = "{is|are}" if alone else "{averages|average}"
+    differs = lambda axis: axis.span > 1e-12 * abs(value) or np.nan_to_num(axis.errors).any()
+    if not any(map(differs, axes)):
+        return f"{verb} {rounded(value)} over {over}"
+    along = lambda axis: f" along {name_of(axis.dim)}" if len(axes) > 1 else ""
+    each = [f"{axis.left_open:.2g}{along(axis)}" for axis in axes]
+    apart = f" (differences up to {' and '.join(each)} are not excluded)"
+    known = all(np.isfinite(axis.left_open) for axis in axes)
+    return f"{verb} within errors {rounded(value, error)} over {over}{apart if known else ''}"
+
+
+def _places(axis: Profile) -> str:
+    """All places of an axis: "all β from 1 to 9", "every start"."""
+    if axis.places.dtype.kind not in "if":
+        return f"every {name_of(axis.dim)}"
+    low, high = float(axis.places.min()), float(axis.places.max())
+    return f"all {name_of(axis.dim)} from {low:.4g} to {high:.4g}"
 
 
 def _clause(axis: Profile, most: float) -> str:

@@ -24,6 +24,7 @@ from metastable.sweep.cells import BATCH, Computed, compute, moves_together
 from metastable.sweep.claims import CLAIMS, compare_sweep
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
+from metastable.sweep.own import with_own_claims
 from metastable.sweep.plan import Cell, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.status import answer, open_sweep
@@ -74,14 +75,15 @@ def run_sweep(
     In this process, in `workers` processes, or on the dask cluster at `scheduler`; the bits are
     the same. A cell that fails is recorded with its outcome, and tried again with `retry_failed`.
     Ctrl-C, or a budget of seconds, ends the command with everything finished so far kept. `say`
-    hears what the sweep has to tell before it starts.
+    hears what the sweep has to tell before it starts. Where rows of agreement are counted, the
+    claims that are registered are kept beside them, each by its name.
     """
     if workers < 0 or (workers and scheduler):
         raise ValueError(
             f"workers must be >= 0, and 0 with a scheduler; got {workers}: choose one of the two."
         )
     began, started = time.perf_counter(), datetime.now(UTC)
-    with Store(Path(folder), sweep, add=add) as store:
+    with Store(Path(folder), with_own_claims(sweep), add=add) as store:
         if store.repaired:
             say(f"{store.repaired} cells marked done were damaged and are computed again")
         if retry_failed:
@@ -103,7 +105,8 @@ def run_sweep(
                 feed.run(in_process, 1)
         seconds = time.perf_counter() - began
         finished = feed.done + feed.failed
-        judged = missing == finished and not CLAIMS.keys().isdisjoint(sweep.observables)
+        own = any(one.is_claim for one in store.plan.observables)
+        judged = missing == finished and (own or not CLAIMS.keys().isdisjoint(sweep.observables))
         summary = Summary(
             cells=store.plan.size,
             done=feed.done,

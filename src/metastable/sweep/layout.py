@@ -76,7 +76,7 @@ def metadata(plan: Plan, about: dict[str, Any]) -> dict[str, bytes]:
         more = () if plan.times is None or not one.per_time else (len(plan.times),)
         dims = (*cells, "time") if more else cells
         chunk = (*(1 for _ in cells), *more)
-        described = {"long_name": one.about}
+        described = {"long_name": one.about} | ({"share": list(one.share)} if one.share else {})
         arrays[one.name] = _array(dims, plan.shape + more, chunk, "float64", "NaN", described)
     files |= {f"{name}/zarr.json": _json(array) for name, array in arrays.items()}
     consolidated = {"kind": "inline", "must_understand": False, "metadata": arrays}

@@ -10,14 +10,15 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from metastable import observe
-from metastable.comparison import compare
+from metastable.comparison.comparing import ask, theory_claims
 from metastable.core.numerics import jnp
-from metastable.core.verdict import AGREE, DISAGREE
+from metastable.core.verdict import AGREE, DISAGREE, Verdict, settle
 from metastable.flows import Trajectory
 from metastable.observe import (
     amplitudes,
@@ -34,8 +35,9 @@ NUMBERS = ("float", "int", 'Float[Array, ""]')  # annotations of functions that 
 DELTA = 1e-3  # two tokens are one when ⟨x,y⟩ ≥ 1 − δ, as in the published phase diagrams
 HIGHEST = 40  # degree up to which the dominant harmonic is looked for
 ERROR = "_error"  # ends the name of a standard error over samples
+JUDGED, REFUTING = "_judged", "_refuted"  # of the counts of runs kept beside a claim of a user
 ROWS = 256  # of attention, sampled in a cell
-LONGEST = 70  # letters of a description on an axis
+LONGEST = 120  # letters of a description on an axis, which is wrapped
 LARGE = 0.1  # amplitude at which a harmonic has left the linear phase
 
 
@@ -57,11 +59,17 @@ class Observable:
     ensemble: Callable[[Any, Any], Any] | None = None
     at_start: Callable[[Any, Any], Any] | None = None
     source: Any = None  # the function of a user
+    is_claim: bool = False  # `read` gives one of the codes of `metastable.sweep.own`
+    share: tuple[float, float] | None = None  # of runs in which a claim says that it holds
 
 
 def observables_named(names: Any) -> tuple[Observable, ...]:
     """Observables by name; an unknown name is refused with the list of those there are."""
     known = OBSERVABLES | {name: one for name, one in _public().items() if name not in OBSERVABLES}
+    if any(name not in known for name in names):
+        from metastable.sweep.own import claims_by_name
+
+        known = claims_by_name() | known
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(
@@ -80,10 +88,32 @@ def register_observable(
         raise ValueError(f'of must be "frame" or "run"; got {of!r}.')
     if name in OBSERVABLES and OBSERVABLES[name].source is not function:
         raise ValueError(f"{name!r} is already an observable: choose another name.")
-    about = about or _about(function, name)
+    about = about or first_line(function, name)
     read = _each(function) if of == "frame" else function
     OBSERVABLES[name] = Observable(name, about, read, of == "frame", source=function)
     return function
+
+
+_READ: list[Any] = [None, {}]  # the run read last, and what was found: page and figures ask
+
+
+def read_own(run: Trajectory) -> dict[str, tuple[str, Any]]:
+    """What a user's registered observables say of a run: description, and values or what failed.
+
+    An array (T,) for one of frames, a number for one of runs, a string where it raised.
+    """
+    if _READ[0] is not run:
+        _READ[:] = run, {}
+    found = _READ[1]
+    for name, one in OBSERVABLES.items():
+        if name in OWN or name in found:
+            continue
+        try:
+            value = np.asarray(one.read(run), float)
+        except Exception as error:  # a function of a user, perhaps not meant for such a run
+            value = f"not computed: {type(error).__name__}: {error}"
+        found[name] = in_words(name, one.about)[1], value
+    return {name: found[name] for name in OBSERVABLES if name in found}
 
 
 @cache
@@ -97,7 +127,7 @@ def _public() -> dict[str, Observable]:
         signature = inspect.signature(function)
         needed = [p for p in signature.parameters.values() if p.default is p.empty]
         if len(needed) == 1 and signature.return_annotation in NUMBERS:
-            public[name] = Observable(name, _about(function, name), _each(function), True)
+            public[name] = Observable(name, first_line(function, name), _each(function), True)
     return public
 
 
@@ -105,15 +135,23 @@ def in_words(name: str, about: str) -> tuple[str, str]:
     """An observable on an axis and in a caption, which says the name of one of a user too.
 
     >>> in_words("near_pairs", "share of pairs"), in_words("widest", "Largest angle")
-    (('near pairs', 'share of pairs'), ('Largest angle', 'Largest angle (widest)'))
+    (('share of pairs', 'share of pairs'), ('Largest angle', 'Largest angle (widest)'))
     """
-    words = "dominant degree" if name == "dominant_mode" else name.replace("_", " ")
-    if name in OWN or name in observe.__all__:
-        return words, about or words
-    return (about if 0 < len(about) <= LONGEST else words), f"{about or words} ({name})"
+    words = name.replace("_", " ")
+    label = about if 0 < len(about) <= LONGEST else words
+    return label, (f"{about or words} ({name})" if is_own(name) else about or words)
 
 
-def _about(function: Callable[..., Any], name: str) -> str:
+def is_own(name: str) -> bool:
+    """Whether an observable is a user's, and none of the library.
+
+    >>> is_own("clusters"), is_own("widest")
+    (False, True)
+    """
+    return name not in OWN and name not in observe.__all__
+
+
+def first_line(function: Callable[..., Any], name: str) -> str:
     """The first line of a docstring, or words made of the name."""
     first = (function.__doc__ or "").strip().split("\n")[0].rstrip(".")
     return first or name.replace("_", " ")
@@ -200,16 +238,14 @@ def _late_order(run: Trajectory) -> float:
     return float(np.mean([float(order_parameter(frame)) for frame in frames]))
 
 
-_COMPARED: list[Any] = [None, None]  # the run compared last, and its rows: two observables ask
+_COMPARED: list[Any] = [None, ()]  # the run compared last, and its rows: two observables ask
 
 
-def _rows(verdict: str) -> Callable[[Trajectory], int]:
-    def count(run: Trajectory) -> int:
-        if _COMPARED[0] is not run:
-            _COMPARED[:] = run, compare(run)
-        return _COMPARED[1].count(verdict)
-
-    return count
+def _rows(run: Trajectory) -> tuple[Verdict, ...]:
+    """Of theory alone: claims of a user are counted each by itself."""
+    if _COMPARED[0] is not run:
+        _COMPARED[:] = run, settle(chain(*ask(run, theory_claims())))
+    return _COMPARED[1]
 
 
 _SAMPLED: list[Any] = [None, None]  # the start whose rows were sampled last, and their means
@@ -276,8 +312,15 @@ _PER_RUN = {
     "dominant_mode": ("degree that leaves the linear phase first", _dominant_mode),
     "late_order": ("order parameter, mean of the second half", _late_order),
     "lifetime": ("time until two clusters of the start halve their distance", _lifetime),
-    "agreements": ("rows of `compare` that agree with theory", _rows(AGREE)),
-    "disagreements": ("rows of `compare` that disagree with theory", _rows(DISAGREE)),
+    "agreements": (
+        "claims of theory that agree with a run",
+        lambda run: sum(row.verdict == AGREE for row in _rows(run)),
+    ),
+    # Yes or no: how many runs disagree cannot be told from a mean number of rows.
+    "disagreements": (
+        "share of runs on which a claim of theory disagrees",
+        lambda run: any(row.verdict == DISAGREE for row in _rows(run)),
+    ),
 }
 _AT_START = {
     "row_participation": ("Σw² of an attention row of the start", _attention_rows("participation")),

@@ -15,7 +15,7 @@ import numpy as np
 
 from metastable.flows.build import build_start
 from metastable.flows.spec import Experiment, HardmaxSpec, LayersSpec, MergingSpec
-from metastable.sweep.observables import ERROR, Observable, observables_named
+from metastable.sweep.observables import ERROR, JUDGED, REFUTING, Observable, observables_named
 from metastable.sweep.spec import Sweep, canonical, experiment_with
 
 Index = tuple[int, ...]
@@ -84,11 +84,13 @@ class Plan:
 
     @property
     def kept(self) -> tuple[Observable, ...]:
-        """What the store keeps: the observables, and with several samples their standard errors."""
-        error = lambda one: replace(
-            one, name=one.name + ERROR, about=f"standard error of {one.name} over samples"
-        )
-        return self.observables + tuple(map(error, self.observables * (self.sweep.samples > 1)))
+        """What the store keeps: observables, standard errors over samples, counts of claims."""
+        beside = [
+            replace(one, name=one.name + end, about=f"{what} of {one.name}{over}")
+            for one in self.observables
+            for end, what, over in _beside(one, self.sweep.samples)
+        ]
+        return (*self.observables, *beside)
 
     @property
     def recipe(self) -> CellSettings:
@@ -142,6 +144,13 @@ class Plan:
             for k, key in enumerate(self.keys)
             if len({_outline(experiment) for experiment in along(self.sweep, key)}) > 1
         )
+
+
+def _beside(one: Observable, samples: int) -> list[tuple[str, str, str]]:
+    """Endings of the names of what is kept beside an observable, and what they are."""
+    if one.is_claim:
+        return [(JUDGED, "runs judged", ""), (REFUTING, "runs refuted", "")]
+    return [(ERROR, "standard error", " over samples")] * (samples > 1)
 
 
 def plan_sweep(sweep: Sweep) -> Plan:

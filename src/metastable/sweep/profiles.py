@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ class Profile:
 
     - `errors`: NaN where none is known.
     - `p`: probability of means as unlike as these by chance alone; 0 where no error is known.
+    - `left_open`: how far apart two places may be all the same, at 95 % for all pairs together;
+      NaN where no error is known.
     - `turns`: where on other axes the direction is another; "" for nowhere.
     - `missing`: the places without any value; "" for none.
     """
@@ -31,13 +34,22 @@ class Profile:
     means: np.ndarray
     errors: np.ndarray
     p: float
+    left_open: float = math.nan
     turns: str = ""
     missing: str = ""
+    tied: bool = False
 
     @property
     def span(self) -> float:
         """Between the lowest mean and the highest."""
         return float(np.ptp(self.means))
+
+    @property
+    def whole(self) -> tuple[float, float]:
+        """The mean over all places, and its standard error."""
+        count = 1.0 if self.tied else math.sqrt(len(self.errors))
+        error = math.sqrt(float((self.errors**2).mean())) / count
+        return float(self.means.mean()), error
 
 
 def profiles(
@@ -67,8 +79,8 @@ def _profile(
     mean, error, cells = _averaged(means, off, known, tied)
     turns = _turns(values, dim, means, off, known, runs)
     missing = " and ".join(located(dim, place) for place in values[dim].values[~kept])
-    p = chance(mean, error, runs, cells)
-    return Profile(dim, places, mean, error, p, turns, missing)
+    p, open_ = chance(mean, error, runs, cells), left_open(mean, error, max(runs - 1, 1) * cells)
+    return Profile(dim, places, mean, error, p, open_, turns, missing, tied)
 
 
 def _cells(values: xarray.DataArray, dim: str) -> np.ndarray:
@@ -132,6 +144,26 @@ def chance(means: np.ndarray, errors: np.ndarray, runs: int, cells: float = 1) -
     between = (weight * (means - middle) ** 2).sum() / (count - 1)
     between /= 1 + 2 * (count - 2) / (count**2 - 1) * uneven
     return max(pooled, float(stats.f.sf(between, count - 1, (count**2 - 1) / (3 * uneven))))
+
+
+def left_open(means: np.ndarray, errors: np.ndarray, freedom: float) -> float:
+    """The largest difference of two places that the errors do not exclude, of all pairs at 95 %.
+
+    |m_j − m_k| + t·√(e_j² + e_k²), the largest of all pairs, t being Student's quantile of so many
+    degrees of freedom at a level that Bonferroni divides among pairs. An error of nought among
+    others is their mean, as in `chance`.
+
+    >>> round(left_open(np.array([1.0, 1.0]), np.array([0.3, 0.4]), 1e9), 4)  # 1.96 · 0.5
+    0.98
+    """
+    if np.isnan(errors).all():
+        return math.nan
+    square = np.nan_to_num(errors, nan=np.nanmax(errors)) ** 2
+    square = np.where(square > 0, square, square.mean())
+    pairs = np.triu_indices(len(means), 1)
+    quantile = float(stats.t.isf(0.025 / len(pairs[0]), freedom))
+    apart = np.abs(means[:, None] - means) + quantile * np.sqrt(square[:, None] + square)
+    return float(apart[pairs].max())
 
 
 def _dealt(means: np.ndarray, runs: float) -> float:

@@ -15,7 +15,8 @@ from metastable.core.tables import write_csv
 from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Comparison
 from metastable.sweep.dependence import dependence, say
 from metastable.sweep.layout import COORDINATE, chunk_name
-from metastable.sweep.observables import ERROR
+from metastable.sweep.observables import ERROR, JUDGED, is_own
+from metastable.sweep.own import claims_in, judge_own, own_in_words, shares_of
 from metastable.sweep.rows import observable_of, row_in_words
 from metastable.sweep.store import FAILURES, kept_sweep
 
@@ -44,18 +45,33 @@ def open_sweep(folder: str | Path) -> xarray.Dataset:
             "damaged: run the same sweep command again, which restores them and loses no cell."
         )
     _refuse_holes(Path(folder) / DATA, data)
+    return in_order(data)
+
+
+def in_order(data: xarray.Dataset) -> xarray.Dataset:
+    """The cells of a sweep with their axes in increasing order, as figures and words need them."""
     numeric = [dim for dim in data.dims if dim in data.coords and data[dim].dtype.kind in "if"]
     return data.sortby(numeric)
+
+
+def leading(data: xarray.Dataset) -> str:
+    """What the first sentence is about: a user's claim, or observable, or what is named first."""
+    names = data.attrs["sweep"]["observables"]
+    return next(iter([*claims_in(data), *filter(is_own, names), *names]))
 
 
 def means(data: xarray.Dataset) -> xarray.Dataset:
     """Each observable's mean over samples and repetitions, and its standard error as NAME_error.
 
     With samples the error is that inside cells, else that between repetitions (NaN for one). Both
-    are NaN where nothing is done, or where a value is infinite.
+    are NaN where nothing is done, or where a value is infinite. Of a claim of a user: the share of
+    all judged runs in which it holds, and NAME_judged, their number.
     """
     kept = {}
     for name in data.attrs["sweep"]["observables"]:
+        if name + JUDGED in data:
+            kept |= shares_of(data, name)
+            continue
         every = data[name].where(data["done"])
         axis, known = every.dims.index("repetition"), ~np.isnan(every.values)
         count = known.sum(axis)
@@ -92,25 +108,36 @@ def answer(data: xarray.Dataset, verdicts: Comparison | None = None) -> str:
 
 
 def answers(data: xarray.Dataset, verdicts: Comparison | None = None) -> list[str]:
-    """What came out, theory first: which rows agree, with their cells and the worst of them.
+    """What came out, the user's own first: claims, then observables; then theory, then the rest.
 
-    Of an observable that theory does not judge, the words say how it depends on each axis, as far
-    as its standard errors tell. Cells that are not done are counted where there are any.
+    Of a claim: in how many runs it holds, and where it fails most. Of an observable that nothing
+    judges, the words say how it depends on each axis, as far as its standard errors tell. Of what
+    theory judges: which rows agree, with their cells and the worst of them. Cells that are not done
+    are counted where there are any.
     """
     names, done = data.attrs["sweep"]["observables"], data["done"].values
     rows = {observable_of(row): row for row in (verdicts.rows if verdicts else ())}
-    said = []
-    for verdict in (DISAGREE, AGREE):
-        judged = [row_in_words(row) for row in rows.values() if row.verdict == verdict]
-        said += [f"Theory and runs {verdict} on {words}" for words in judged]
+    own = [rows.get(name) or judge_own(data, name) for name in claims_in(data) if done.any()]
+    said = [own_in_words(row) for row in own]
     mean = means(data)
     runs = data.attrs["sweep"]["samples"] * data.sizes["repetition"]
     tied = bool(data.attrs["sweep"].get("same_starts"))
-    open_ = [n for n in names if n not in rows or rows[n].verdict == NOT_APPLICABLE]
-    for name in open_[:MOST_SAID]:
+
+    def told(name: str) -> str:
         depends = dependence(mean[name], mean[name + ERROR], runs, tied)
         silent = f" (theory is silent: {rows[name].reason})" if name in rows else ""
-        said.append(say(name, data[name].attrs.get("long_name", ""), depends) + silent)
+        return say(name, data[name].attrs.get("long_name", ""), depends) + silent
+
+    judged = {name for name, row in rows.items() if row.verdict != NOT_APPLICABLE}
+    open_ = [n for n in names if n not in judged and n not in claims_in(data)]
+    open_.sort(key=lambda name: not is_own(name))
+    mine = [name for name in open_[:MOST_SAID] if is_own(name)]
+    said += map(told, mine)
+    for verdict in (DISAGREE, AGREE):
+        of_theory = [row for name, row in rows.items() if name not in claims_in(data)]
+        words = [row_in_words(row) for row in of_theory if row.verdict == verdict]
+        said += [f"Theory and runs {verdict} on {each}" for each in words]
+    said += map(told, open_[len(mine) : MOST_SAID])
     if len(open_) > MOST_SAID:
         said.append(f"{len(open_) - MOST_SAID} more observables stand in the figures")
     if open_ and sum(size > 1 for size in mean[open_[0]].shape) > 1:

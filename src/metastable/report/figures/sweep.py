@@ -9,10 +9,11 @@ import numpy as np
 import xarray
 
 from metastable.core.figure import Axis, Figure, Lines, Map, Series, Strip
-from metastable.sweep.observables import ERROR, in_words
+from metastable.sweep.observables import ERROR, JUDGED, in_words
 from metastable.sweep.spec import Sweep
 from metastable.sweep.status import means
 from metastable.sweep.words import NAMES as SHORT
+from metastable.sweep.words import located
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.context import row_law
 from metastable.theory.counts import count_distribution, expected_count, too_few
@@ -26,6 +27,11 @@ from metastable.theory.spectrum import dominant_mode
 Curves = dict[Any, dict[str, tuple[Any, Any]]]
 NAMES = SHORT | {"time": "time t", "clusters": "k"}
 REGIMES = {"hard above": 0.9, "mean field below": 0.1}  # levels of `context_regime`
+# Theory of these goes over a map only.
+OVER_MAPS = ("late_order", "pair_probability", "near_pairs")
+SHARES = ("disagreements",)  # and those of claims of a user
+AIR = 0.03  # beyond both ends of a share
+TICKS = 12  # values of an axis that have a tick each
 PANELS = 6  # small multiples along a third axis, at most
 # Counts and lifetimes are read off lines, one for each value of the second axis.
 ROWS = ("row_participation", "row_largest")
@@ -44,13 +50,18 @@ def figures_of_sweep(
     mean = means(data)
     for name in sweep.observables:
         label, about = in_words(name, mean[name].attrs.get("long_name", ""))
-        values = mean[name].assign_attrs(label=label, about=about)
-        spread = mean[name + ERROR]
-        curves = _curves_for(name, sweep, values)
+        whole = mean[name].assign_attrs(label=label, about=about)
+        if name in SHARES or name + JUDGED in mean:
+            whole.attrs["limits"] = 0.0, 1.0
+        values, spread = with_extent(whole), with_extent(mean[name + ERROR])
+        mapped = values.ndim > 1 and not _words(values, values.dims[0]) and name not in ON_LINES
+        curves = _curves_for(name, sweep, whole) if mapped or name not in OVER_MAPS else {}
+        if values.ndim < whole.ndim and None not in curves and len(curves) == 1:
+            curves = {None: next(iter(curves.values()))}  # of the only value of an axis
         if name in (verdicts or {}):
             said = f": {(verdicts or {})[name]}"
             curves = {k: {f"{x}{said}": v for x, v in each.items()} for k, each in curves.items()}
-        if values.ndim == 1 or _words(values, values.dims[0]) or name in ON_LINES:
+        if not mapped:
             figures[name] = plot_observable(values, spread, curves, data)
         else:
             figures[name] = plot_cells(values, spread, curves, data)
@@ -61,6 +72,14 @@ def figures_of_sweep(
                 spread = spread.assign_attrs(named)
                 figures[name + ERROR] = plot_cells(spread, spread * np.nan, {}, data)
     return figures
+
+
+def with_extent(values: xarray.DataArray) -> xarray.DataArray:
+    """Without axes of a single value, which a picture has no room for; one of them if all are."""
+    single = [dim for dim in values.dims if values.sizes[dim] == 1]
+    single = single[:-1] if len(single) == values.ndim else single
+    said = values.attrs | {"at": ", ".join(located(str(d), values[d].values[0]) for d in single)}
+    return values.isel(dict.fromkeys(single, 0), drop=True).assign_attrs(said)
 
 
 def sides(values: xarray.DataArray) -> tuple[str, str, list[str]]:
@@ -89,9 +108,10 @@ def plot_cells(
     shown = panels(values, third)
     finite = values.values[np.isfinite(values.values)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    limits = values.attrs.get("limits", limits)
     labels = {label for lines in curves.values() for label in lines}
     logs = {dim: _spaced(data[dim].values) for dim in (x, y)}
-    across, up = (_axis(dim, data, "log" if logs[dim] else "linear") for dim in (x, y))
+    across, up = (_axis(dim, data, logs[dim]) for dim in (x, y))
     known = spread.values[np.isfinite(spread.values)]
     error = f"; standard errors up to {known.max():.2g}" if known.size else ""
     caption = f"{_captioned(values)} over {across.text} and {up.text}{_theory(labels)}{error}."
@@ -124,6 +144,7 @@ def plot_observable(
     lines: list[Any] = [None] if not others else list(values[others[0]].values)
     wordy = not others or _words(values, others[0])
     clustering = values.name == "similarity" and x == "time"
+    limits = values.attrs.get("limits")
     dashes: dict[str, str] = {}
     series = []
     for k, line in enumerate(lines):
@@ -141,6 +162,8 @@ def plot_observable(
         else:
             known = np.isfinite(height)
             bars = error.values[known] if np.isfinite(error.values).any() else None
+            if bars is not None and limits:  # a share ends at 0 and 1
+                bars = np.array([np.minimum(bars, abs(height[known] - end)) for end in limits])
             dots = place[known], height[known], bars
             series.append(Series(label, *dots, style="points", **color))
         for name, curve in (curves.get(line) or {}).items():
@@ -148,18 +171,21 @@ def plot_observable(
             dash = dashes.setdefault(name, ("dashed", "dotted")[len(dashes) % 2])
             look = {} if clustering or not others else color
             series.append(Series(label, *curve, role="theory", dash=dash, width=1.1, **look))
-    across = _axis(x, data, scale="log" if clustering or _spaced(data[x].values) else "linear")
+    across = _axis(x, data, clustering or _spaced(data[x].values))
     scale = "log" if clustering or values.name in ("lifetime", *ROWS) else "linear"
-    up = Axis("1 − mean cosine" if clustering else values.attrs["label"], scale=scale)
+    ends = (limits[0] - AIR, limits[1] + AIR) if limits else (None, None)
+    label = "1 − mean cosine" if clustering else values.attrs["label"]
+    up = Axis(label, scale=scale, limits=ends)
     names = NAMES.get(others[0], others[0]) if others else ""
-    caption = f"{_captioned(values)} against {across.text}{_theory(set(dashes))}."
+    error = "; bars: standard errors" if any(one.error is not None for one in series) else ""
+    caption = f"{_captioned(values)} against {across.text}{_theory(set(dashes))}{error}."
     levels = REGIMES if values.name == "row_participation" else {}
     return Lines(across, up, series, levels=levels, names=names, size=(5.2, 3.5), caption=caption)
 
 
 def _captioned(values: xarray.DataArray) -> str:
-    about = str(values.attrs["about"])
-    return f"{about[0].upper()}{about[1:]}"
+    about, at = str(values.attrs["about"]), str(values.attrs.get("at", ""))
+    return f"{about[0].upper()}{about[1:]}{f' at {at}' if at else ''}"
 
 
 def _theory(labels: set[str]) -> str:
@@ -167,8 +193,24 @@ def _theory(labels: set[str]) -> str:
     return f"; lines: {', '.join(names)}" if labels else ""
 
 
-def _axis(dim: str, data: xarray.Dataset, scale: str = "linear") -> Axis:
-    return Axis(NAMES.get(dim, dim), clock=data[dim].attrs.get("clock") or "", scale=scale)
+def _axis(dim: str, data: xarray.Dataset, log: bool = False) -> Axis:
+    """Ticks at the values of the sweep, where they are few."""
+    label, clock = NAMES.get(dim, dim), data[dim].attrs.get("clock") or ""
+    values, scale = data[dim].values, "log" if log else "linear"
+    if dim == "time" or values.dtype.kind not in "if" or len(values) > TICKS:
+        return Axis(label, clock=clock, scale=scale)
+    places = values[_apart(np.log(values) if log else values)]
+    names = [f"{place:.3g}" if log else f"{place:.6g}" for place in places]
+    return Axis(label, clock=clock, scale=scale, places=places.tolist(), names=names)
+
+
+def _apart(places: np.ndarray) -> list[int]:
+    """Those of increasing places whose ticks have room beside each other, both ends among them."""
+    room, kept, last = float(np.ptp(places)) / TICKS, [0], len(places) - 1
+    for k in range(1, last + 1):
+        if places[k] - places[kept[-1]] >= room:
+            kept.append(k)
+    return kept if kept[-1] == last else [*kept[:-1], last]
 
 
 def _short(value: Any) -> str:
@@ -188,13 +230,18 @@ def _words(values: xarray.DataArray, dim: Any) -> bool:
 
 
 def _edges(places: np.ndarray, log: bool = False) -> np.ndarray:
-    """Borders half way between places; the outer ones as far out as in. `log`: in the logarithm."""
+    """Borders half way between places; the outer ones as far out as in. `log`: in the logarithm.
+
+    What has no negative place has no cell below 0.
+    """
     if log:
         return np.exp(_edges(np.log(places)))
     if len(places) == 1:
         return places[0] + np.array([-0.5, 0.5])
     middles = (places[1:] + places[:-1]) / 2
-    return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
+    ends = 2 * places[[0, -1]] - middles[[0, -1]]
+    low = max(ends[0], 0.0) if places[0] >= 0 else ends[0]
+    return np.concatenate([[low], middles, [ends[-1]]])
 
 
 def _curves_for(name: str, sweep: Sweep, values: xarray.DataArray) -> Curves:

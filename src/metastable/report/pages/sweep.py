@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -16,15 +17,16 @@ from metastable.core.figure import Figure, Lines
 from metastable.core.result import VERDICTS, Result
 from metastable.core.verdict import Comparison, Verdict
 from metastable.report.drawing import draw
-from metastable.report.figures.sweep import figures_of_sweep, panels, sides
-from metastable.report.page import Area, Cards, Noted, Section, Table, page, show
+from metastable.report.figures.sweep import figures_of_sweep, panels, sides, with_extent
+from metastable.report.page import Area, Cards, Folded, Noted, Picture, Section, Table, page, show
 from metastable.report.picture import laid_out
 from metastable.sweep.layout import labels
-from metastable.sweep.observables import ERROR
+from metastable.sweep.observables import ERROR, JUDGED
+from metastable.sweep.own import SOURCE
 from metastable.sweep.plan import plan_sweep
 from metastable.sweep.rows import observable_of
 from metastable.sweep.spec import Sweep, experiment_with
-from metastable.sweep.status import answers, means, open_sweep, status
+from metastable.sweep.status import answers, leading, means, open_sweep, status
 
 MOST_CELLS = 400  # that can be clicked; a page with more would weigh megabytes
 TARGET = 0.018  # half the side of the area of a point, in widths of its picture
@@ -66,30 +68,42 @@ def report_sweep(folder: str | Path) -> Path:
     kept = folder / VERDICTS
     read = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
     verdicts = Comparison(tuple(Verdict(**row) for row in read), "none")
-    judged = {name: row for row in verdicts.rows if (name := observable_of(row))}
+    of_theory = [row for row in verdicts.rows if row.source != SOURCE]
+    judged = {name: row for row in of_theory if (name := observable_of(row))}
     figures = figures_of_sweep(data, sweep, {name: row.verdict for name, row in judged.items()})
     for name, row in judged.items():
         figures[name] = dataclasses.replace(figures[name], caption=_judged(figures[name], row))
-    first, *more = answers(data, verdicts)
+    spreads = [Picture(figure) for name, figure in figures.items() if name not in sweep.observables]
+    first, *more = map(_unbroken, answers(data, verdicts))
     few = data["done"].isel(repetition=0).size <= MOST_CELLS
     cells = list(_cells(sweep, mean)) if few else []
     return page(
         folder / "report.html",
         sweep.name or folder.resolve().name,
         verdicts=verdicts.rows,
-        opening=sweep.observables[0],
+        opening=leading(data)
+        if len(data["done"].values.ravel()) > data.sizes["repetition"]
+        else "",
         sentence=first,
         more=" ".join(more),
         facts=facts,
         figures=figures,
         areas={name: _areas(figures[name], mean[name], cells) for name in sweep.observables},
         sections=[
+            Section(
+                "Errors", [Folded("Standard errors, cell by cell", spreads)] if spreads else []
+            ),
             Section("Cells", _listed(cells)),
             Section("Observables", [_extremes(data, mean)]),
             Section("Failed cells", [Table(["cell", "outcome", "why"], rows)] if rows else []),
         ],
         provenance={"sweep.toml": sweep.to_toml()},
     )
+
+
+def _unbroken(text: str) -> str:
+    """A number stays on one line with what it is of, and with its error."""
+    return re.sub(r" ([=±]) ", "\u00a0\\1\u00a0", text)
 
 
 def _judged(figure: Figure, row: Verdict) -> str:
@@ -108,6 +122,10 @@ def _cells(sweep: Sweep, mean: xarray.Dataset) -> Iterator[Cell]:
         here, values = mean.sel(at), {}
         for name in sweep.observables:
             value, error = (here[one].values.ravel() for one in (name, name + ERROR))
+            if name + JUDGED in here:
+                runs = round(float(here[name + JUDGED]))
+                values[name] = f"{round(runs * value[-1])} of {runs} runs" if runs else "–"
+                continue
             off = f" ± {error[-1]:.2g}" if np.isfinite(error[-1]) else ""
             last = " at the end" if value.size > 1 else ""
             values[name] = f"{value[-1]:.4g}{off}{last}" if np.isfinite(value[-1]) else "–"
@@ -137,14 +155,14 @@ def _areas(figure: Figure, values: xarray.DataArray, cells: list[Cell]) -> list[
     """Where each cell lies in the drawn figure: a box of a map, or the point of a line."""
     if not cells or (isinstance(figure, Lines) and "time" in values.dims):
         return []
-    picture = draw(figure)
+    values, picture = with_extent(values), draw(figure)
     size = np.array(laid_out(picture), float)
     place = lambda ax, x, y: ax.transData.transform((x, y)) / size
     areas = []
     for cell in cells:
         if isinstance(figure, Lines):
             x = next((d for d in ("beta",) if d in values.dims), str(values.dims[-1]))
-            height = float(values.sel(cell.at))
+            height = float(values.sel({dim: cell.at[str(dim)] for dim in values.dims}))
             if not np.isfinite(height):
                 continue
             across, up = place(picture.axes[0], cell.at[x], height)
