@@ -40,6 +40,35 @@ def test_a_spec_names_what_a_plugin_brought(plugin, tmp_path):
     assert type(again.field).__name__ == "Spring"
 
 
+def test_a_run_shows_the_observables_of_a_plugin(plugin, tmp_path):
+    """Its first coordinate at angle φ from c = e_1 is cos φ; tan(φ/2) falls as e^{−t}."""
+    from metastable.register import observable
+    from metastable.report.figures import figures_of
+    from metastable.sweep.observables import OBSERVABLES
+
+    @observable(of="run")
+    def last_time(run):
+        """Time of the last frame."""
+        return run.times[-1]
+
+    @observable()
+    def broken(measure):
+        raise ZeroDivisionError("no such number")
+
+    try:
+        result = ms.run(EXAMPLES / "plugin.toml", tmp_path / "spring")
+        (line,) = figures_of(result)["highest"].series
+        run = ms.trajectory_of(result)
+        angle = np.arccos(np.asarray(run.frames[0].points)[:, 0])
+        half = np.tan(angle / 2) * np.exp(-float(run.field.strength) * run.times[:, None])
+        assert np.allclose(line.y, np.cos(2 * np.arctan(half)).max(axis=1), atol=1e-7)
+        page = (tmp_path / "spring" / "report.html").read_text()
+        assert "Largest first coordinate (highest)" in page and "Time of the last frame" in page
+        assert "not computed: ZeroDivisionError: no such number" in page
+    finally:
+        del OBSERVABLES["last_time"], OBSERVABLES["broken"]
+
+
 def test_its_parameters_are_checked_as_those_of_any_spec(plugin):
     with pytest.raises(ValueError, match=r"field.strength must be greater than 0; got -1"):
         Experiment.load(EXAMPLES / "plugin.toml", {"field.strength": -1})
@@ -142,5 +171,6 @@ def test_a_result_says_which_plugin_it_was_made_with(plugin, tmp_path, monkeypat
     for registry, kind in ((STARTS, "ring"), (FIELDS, "spring")):
         monkeypatch.delitem(registry._makers, kind)
         monkeypatch.delitem(registry._models, kind)
-    with pytest.raises(ValueError, match=r"made with --plugin .*plugin\.py: give it again"):
+    remedy = r"made with --plugin .*plugin\.py: give it again; .*load_plugin\("
+    with pytest.raises(ValueError, match=remedy):
         ms.open(tmp_path / "spring")

@@ -10,6 +10,7 @@ from metastable import theory as theory
 from metastable.comparison import cite as cite
 from metastable.comparison import compare as compare
 from metastable.comparison import predict as predict
+from metastable.comparison.many import ensemble as ensemble
 from metastable.comparison.run import trajectory_of as trajectory_of
 from metastable.core.result import Result as Result
 from metastable.fields import NGPT as NGPT
@@ -77,6 +78,5 @@ from metastable.observe import clusters as clusters
 from metastable.observe import effective_rank as effective_rank
 from metastable.observe import energy as energy
 from metastable.observe import similarity as similarity
-from metastable.observe.samples import ensemble as ensemble
 
 __version__: str

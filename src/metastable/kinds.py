@@ -54,6 +54,12 @@ KINDS = {
         "metastable.comparison.run:prepare_run",
         "metastable.report.pages.run:write_run",
     ),
+    "ensemble": Kind(
+        "metastable.comparison.many:Ensemble",
+        "metastable.comparison.many:refuse_spec",
+        "metastable.report.pages.ensemble:write_ensemble",
+        noun="ensemble",
+    ),
     "sweep": Kind(
         "metastable.sweep.spec:Sweep",
         "metastable.sweep.execute:prepare_sweep",
@@ -172,7 +178,8 @@ def run(
     work = _prepared(kind, spec)  # bad input is refused before anything is written
     if out is None:
         if not kind.claims:
-            return work(None, progress)
+            origin = {"started": started.isoformat()}
+            return dataclasses.replace(work(None, progress), manifest=origin)
         with TemporaryDirectory() as place:
             return dataclasses.replace(work(Path(place), progress), folder=None)
     folder = Path(out)
@@ -188,6 +195,24 @@ def run(
     return result
 
 
+def keep(result: Result, folder: str | Path) -> Result:
+    """Keep a result that is in memory only in a new folder, with its page."""
+    kind, folder = KINDS[result.kind], Path(folder)
+    if result.folder is not None:
+        raise ValueError(f"this result is kept already, in {result.folder}: copy that folder.")
+    if kind.claims:
+        remedy = "state the folder when it is run: ms.run(spec, folder)"
+        raise ValueError(f"a result of kind {result.kind} is kept while it is made: {remedy}.")
+    if result.kind == "flow" and not result.verdicts.rows:  # a run that is kept is compared
+        result = _find("metastable.comparison.run:compared")(result)
+    now = datetime.now(UTC).isoformat()
+    started = datetime.fromisoformat(result.manifest.get("started", now))
+    with claimed(folder, result.spec, kind.noun):
+        result = write_result(result, folder, started)
+        remake_page(result)
+    return result
+
+
 def open(folder: str | Path) -> Result:
     """The result kept in a folder; every file is compared with its checksum first.
 
@@ -199,10 +224,15 @@ def open(folder: str | Path) -> Result:
     try:
         spec = load_spec(folder / SPEC)
     except ValueError as error:
-        if not manifest.get("plugins") or "kind must be one of" not in str(error):
+        files = manifest.get("plugins")
+        if not files or "kind must be one of" not in str(error):
             raise
-        files = " ".join(f"--plugin {path}" for path in manifest["plugins"])
-        raise ValueError(f"{error} This result was made with {files}: give it again.") from None
+        options = " ".join(f"--plugin {path}" for path in files)
+        calls = ", ".join(f"ms.register.load_plugin({path!r})" for path in files)
+        raise ValueError(
+            f"{error} This result was made with {options}: give it again; in Python call {calls} "
+            "first."
+        ) from None
     return read_result(folder, spec, manifest)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from metastable.comparison.claims import CLAIMS as CLAIMS
     from metastable.comparison.comparing import compare as compare
     from metastable.comparison.forecast import predict as predict
+    from metastable.comparison.pooling import in_share as in_share
     from metastable.comparison.prediction import Prediction as Prediction
     from metastable.core.verdict import Comparison as Comparison
     from metastable.core.verdict import Verdict as Verdict
@@ -20,6 +21,7 @@ _HOMES = {
     "comparison.claims": "CLAIMS",
     "comparison.comparing": "compare",
     "comparison.forecast": "predict",
+    "comparison.pooling": "in_share",
     "comparison.prediction": "Prediction",
     "core.verdict": "Comparison Verdict",
 }

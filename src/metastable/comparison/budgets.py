@@ -217,7 +217,7 @@ def merger_times(case: Case) -> Verdict | None:
         cosines = np.clip(x @ x.T, -1, 1) - 3 * np.eye(len(x))
         i, j = np.unravel_index(int(np.argmax(cosines)), cosines.shape)
         rest = np.delete(cosines[[i, j]], [i, j], axis=1)
-        gap = case.beta * float(cosines[i, j] - rest.max(initial=-2.0))
+        gap = case.beta * float(cosines[i, j] - rest.max()) if rest.size else math.inf
         if gap < 7 or since > 0.01 * wait or not np.isfinite(wait):
             continue
         alone = float(masses[i]), float(masses[j])

@@ -123,6 +123,13 @@ class Case:
         """1/Σw²: the number of equal tokens with the same sampling noise."""
         return float(1.0 / np.sum(np.asarray(self.start.weights) ** 2))
 
+    @property
+    def crowd(self) -> str:
+        """How many tokens there are, and as how many equal ones they count where masses differ."""
+        if self.effective_tokens > 0.999 * self.tokens:
+            return f"{self.tokens} tokens"
+        return f"{self.tokens} tokens of unequal mass, as {self.effective_tokens:.3g} equal ones,"
+
     @functools.cached_property
     def energies(self) -> np.ndarray | None:
         """Of every frame; None where that would sum over all pairs of very many tokens."""

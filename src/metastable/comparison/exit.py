@@ -115,7 +115,7 @@ def first_clusters(case: Case) -> Verdict | None:
         return None
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
-    if (few := counts.too_few(case.beta, case.dim, case.effective_tokens)) is not None:
+    if (few := counts.too_few(case.beta, case.dim, case.effective_tokens, case.crowd)) is not None:
         return not_applicable(claim, source, few)
     when = spectrum.exit_time(case.effective_tokens, case.max_rate)
     if case.times[-1] < when:
@@ -154,7 +154,7 @@ def calm_amplitudes(case: Case) -> Verdict | None:
     which = int(np.argmin(-case.rates))
     rate, most, n = -float(case.rates[which]), float(large[which]), case.effective_tokens
     if most / n > 0.05:
-        return not_applicable(claim, source, f"{n:.4g} tokens are too few so close to κ_#")
+        return not_applicable(claim, source, f"{case.crowd} are too few so close to κ_#")
     chosen = _apart(case.times, 2 / rate)
     if len(chosen) < 2:
         return not_applicable(claim, source, f"needs a run longer than {4 / rate:.3g}")
@@ -240,7 +240,7 @@ def noise_threshold(case: Case) -> Verdict | None:
     if not case.starts_uniform:
         return not_applicable(claim, source, "the start is not uniform")
     if n * abs(kappa / critical - 1) < (50 if kappa > critical else 20):
-        return not_applicable(claim, source, f"{n:.4g} tokens are too few so close to κ_#")
+        return not_applicable(claim, source, f"{case.crowd} are too few so close to κ_#")
     degrees = np.arange(1, case.modes + 1)
     decay = degrees * (degrees + case.dim - 2) / kappa
     rate = float(np.max(case.rates))
@@ -251,7 +251,7 @@ def noise_threshold(case: Case) -> Verdict | None:
     many = np.array([multiplicity(int(k), case.dim) for k in degrees], float)
     most = np.sqrt(chdtri(many, 1e-3 / case.modes) / many / (n * calm))
     if most.min() > 0.5:
-        return not_applicable(claim, source, f"{n:.4g} tokens are too few to tell clusters")
+        return not_applicable(claim, source, f"{case.crowd} are too few to tell clusters")
     late = (case.amplitudes[-len(case.times) // 4 :] / most).max(axis=1).mean()
     expected = "clusters" if kappa > critical else "uniform"
     observed = "clusters" if late > 1 else "uniform"

@@ -55,6 +55,15 @@ def result_of_run(spec: Experiment, run: Trajectory, verdicts: Comparison | None
     )
 
 
+def compared(result: Result) -> Result:
+    """The result of a run that was not compared with theory, with its verdicts."""
+    assert isinstance(result.spec, Experiment)
+    run = trajectory_of(result)
+    return dataclasses.replace(
+        result_of_run(result.spec, run, compare(run)), manifest=result.manifest
+    )
+
+
 class _Datasets(Mapping[str, "xarray.Dataset"]):
     """The dataset of a run, made when it is first asked for.
 

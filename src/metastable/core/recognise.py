@@ -13,7 +13,9 @@ from metastable.core.toml import read_toml
 LARGEST = 2**20  # bytes of a file that is looked into
 TAKEN_BY = {"flow": "run", "sweep": "sweep", "audit": "audit run"}  # specs; others by learn
 GUESSED = {"axes": "sweep", "corpus": "audit", "measure": "flow", "field": "flow", "flow": "flow"}
-ANY_SPEC = frozenset({"gaussian", "inspect", "reproduction"})  # have no command for their specs
+ANY_SPEC = frozenset(
+    {"ensemble", "gaussian", "inspect", "reproduction"}
+)  # have no command for their specs
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from metastable.core.figure import Custom, Figure, from_tree
 from metastable.core.folder import MANIFEST, UNFINISHED, naming, open_folder, write_whole
 from metastable.core.outcome import Outcome
 from metastable.core.provenance import write_manifest
-from metastable.core.show import Shown, table
+from metastable.core.show import Shown, keep_result, table
 from metastable.core.spec import Spec
 from metastable.core.tables import Tabular
 from metastable.core.verdict import Comparison, Verdict
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 DATA, VERDICTS = "data.zarr", "verdicts.json"
 ROOT = "cells"  # the dataset that lies at the root of data.zarr, which a sweep writes itself
+LONG = 80  # letters of facts by name, from which each has a line
 HIDDEN = ("message", "clusters")  # facts that a printed result says otherwise
 
 
@@ -49,7 +50,7 @@ class Result(Shown, Tabular):
     - `data`: xarray datasets by name; `tree` has them as one `xarray.DataTree`.
     - `figures`: pictures as data, those aside that are made from `data` for a page.
     - `sentence`: the answer, which heads the page and the terminal.
-    - `manifest`: where it came from, once it is kept in a `folder`.
+    - `manifest`: where it came from, once it is kept in a `folder`; before, when it was started.
     """
 
     spec: Spec
@@ -77,7 +78,8 @@ class Result(Shown, Tabular):
 
         nodes: dict[str, Any] = {}
         for name, dataset in self.data.items():
-            nodes["/" if name == ROOT else _node(name)] = dataset.assign_attrs(name=name)
+            place = "/" if name == ROOT else _node(name)
+            nodes[place] = _storable(dataset).assign_attrs(name=name)
         for name, figure in self.figures.items():
             if not isinstance(figure, Custom):
                 nodes[f"figures/{_node(name)}"] = _to_dataset(figure).assign_attrs(name=name)
@@ -98,6 +100,13 @@ class Result(Shown, Tabular):
             }
         )
 
+    def save(self, folder: str | Path) -> Result:
+        """Keep it in a new folder, with its page, as `ms.run(spec, folder)` does; gives the kept.
+
+        `ms.open(folder)` reads it, `metastable report` writes its page again.
+        """
+        return keep_result(self, folder)
+
     def to_dataframe(self) -> pandas.DataFrame:
         """One row a frame of a flow, a cell of a sweep, a start of an ensemble; else the facts."""
         return table(self)
@@ -109,6 +118,9 @@ class Result(Shown, Tabular):
         if self.verdicts.rows:
             lines |= {"verdicts": repr(self.verdicts).removeprefix("Comparison(")[:-1]}
         width = max(map(len, lines))
+        for name, value in known.items():  # what is long and by name, one a line
+            if name in lines and isinstance(value, Mapping) and len(lines[name]) > LONG:
+                lines[name] = f"\n{'':{width + 4}}".join(_by_name(value))
         rows = [f"  {name:<{width}}  {value}" for name, value in lines.items()]
         return "\n".join([self.sentence or self.name, *rows])
 
@@ -218,6 +230,14 @@ def _read_data(place: Path) -> tuple[dict[str, xarray.Dataset], dict[str, Figure
     return data, figures
 
 
+def _storable(dataset: xarray.Dataset) -> xarray.Dataset:
+    """Words of any length: Zarr's format 3 knows none of a fixed one."""
+    words = {n: v.astype(object) for n, v in dataset.variables.items() if v.dtype.kind == "U"}
+    return dataset.assign(
+        {n: v for n, v in words.items() if n not in dataset.coords}
+    ).assign_coords({n: v for n, v in words.items() if n in dataset.coords})
+
+
 def _node(name: str) -> str:
     """A name as one part of a path."""
     return re.sub(r"[^\w .=,-]", "_", name)
@@ -247,6 +267,11 @@ def _from_dataset(node: xarray.Dataset) -> Figure:
         for name, (start, shape, dtype) in json.loads(node.attrs["arrays"]).items()
     }
     return from_tree(json.loads(node.attrs["figure"]), arrays)
+
+
+def _by_name(value: Mapping[Any, Any]) -> list[str]:
+    width = max(len(str(name)) for name in value)
+    return [f"{name!s:<{width}}  {shown(item)}" for name, item in value.items()]
 
 
 def shown(value: Any) -> str:

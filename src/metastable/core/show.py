@@ -45,6 +45,13 @@ def save_picture(figure: Any, path: str | Path, *, size: Any, style: str | None)
     return save_picture(figure, path, size=size, style=style)
 
 
+def keep_result(result: Any, folder: str | Path) -> Any:
+    """Keep a result in a folder of its own, with its page."""
+    from metastable.kinds import keep
+
+    return keep(result, folder)
+
+
 def observables(run: Any, own: dict[str, Any]) -> Any:
     """The observables of every frame of a run, as an xarray dataset."""
     from metastable.observe.table import observables

@@ -30,7 +30,7 @@ def _draw_unit(ax: Axes, cloud: Cloud, points: np.ndarray, colors: np.ndarray) -
     ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor=INK, linewidth=lines(0.8)))
     masses = np.full(len(points), 0.003) if cloud.masses is None else np.asarray(cloud.masses)
     # Area grows with mass; a token among very many must still be seen.
-    sizes = lines(1) ** 2 * np.clip(900 * masses, 2.5, 300)
+    sizes = lines(1) ** 2 * np.clip(500 * masses, 2.5, None)
     shown, near = points[:, :2], np.ones(len(points), bool)
     sides = [(near, 0.7, 3)]
     if cloud.space == "sphere":

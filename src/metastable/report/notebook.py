@@ -26,6 +26,7 @@ from metastable.report.picture import screen_size, to_png
 HEAVIEST = 3_000_000  # bytes of a film inside a notebook
 QUICK = 110  # dots an inch of pictures that are soon replaced
 COLORS = {AGREE: "#1a7f37", DISAGREE: "#cf222e"}
+FEW = 6  # verdict rows that are shown at once
 WIDTH = "max-width:52rem"
 
 
@@ -173,7 +174,8 @@ def _result(result: Result) -> str:
     rows = [{"fact": name, "value": shown(value)} for name, value in facts.items()]
     more = _folded("facts", _table(rows))
     if result.verdicts.rows:
-        more = _folded(repr(result.verdicts), _comparison(result.verdicts)) + more
+        short = len(result.verdicts.rows) <= FEW
+        more = _folded(repr(result.verdicts), _comparison(result.verdicts), short) + more
     where = "" if result.folder is None else f"<p><small>{escape(str(result.folder))}</small></p>"
     return _sentence(result.sentence or result.name) + _picture_of(result) + more + where
 
@@ -194,7 +196,7 @@ def _picture_of(result: Result) -> str:
         spec: Any = result.spec
         return figure_html(next(iter(figures_of_sweep(result.data["cells"], spec).values()), None))
     if result.kind == "ensemble":
-        from metastable.report.figures.answers import plot_ensemble
+        from metastable.report.figures.ensemble import plot_ensemble
 
         return figure_html(plot_ensemble(result))
     drawn = [] if result.folder is None else sorted((result.folder / "figures").glob("*.svg"))
@@ -217,8 +219,9 @@ def _sentence(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+def _folded(title: str, content: str, shown: bool = False) -> str:
+    opened = " open" if shown else ""
+    return f"<details{opened}><summary>{escape(title)}</summary>{content}</details>"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 from metastable.core.figure import Figure
-from metastable.core.result import Result
+from metastable.core.result import ROOT, Result
 from metastable.flows import Trajectory
 from metastable.measures import Density, Gaussian
 from metastable.observe.summary import attention_of
 from metastable.report.figures import run as tokens
+from metastable.sweep.observables import read_own
 
 __all__ = ["figures_of", "picture_of"]
 
@@ -20,10 +21,10 @@ def figures_of(run: Trajectory) -> dict[str, Figure]:
     """Figures of a run by name; their captions say what is shown, in which units and clock.
 
     Tokens themselves first: `angles` on the circle, `sphere` on S², `hulls` (or `line` for d = 1)
-    in R^d. Then, for any d, `clusters`, `energy` (self-attention on the sphere), `similarity` and
-    `rank`. A density has `density` (or `maps` on S²), `amplitudes` and `energy`; a Gaussian has
-    `moments`. A run of a single frame has no figures. What `models.inspect` or
-    `metastable.run` returned may be given as well.
+    in R^d. Then, for any d, `clusters`, `energy` (self-attention on the sphere), `similarity`,
+    `rank` and observables you registered. A density has `density` (or `maps` on S²), `amplitudes`
+    and `energy`; a Gaussian has `moments`. A run of a single frame has no figures. What
+    `models.inspect`, `metastable.run` or `metastable.ensemble` returned may be given as well.
     """
     if not isinstance(run, Trajectory):
         return _of_result(run)
@@ -36,6 +37,12 @@ def _of_result(found: Any) -> dict[str, Figure]:
     from metastable.report.pages import inspect
 
     if isinstance(found, Result):
+        if found.kind == "sweep":
+            return _of_sweep(found)
+        if found.kind == "ensemble":
+            from metastable.report.figures.ensemble import figures_of_ensemble
+
+            return figures_of_ensemble(found)
         return figures_of(trajectory_of(found)) if found.kind == "flow" else dict(found.figures)
     if hasattr(found, "each"):
         return inspect.figures_of_many(found)
@@ -45,6 +52,18 @@ def _of_result(found: Any) -> dict[str, Figure]:
         "run must be a trajectory, a result or an inspection of a model; "
         f"got {type(found).__name__}: give what flow, capture or models.inspect returned."
     )
+
+
+def _of_sweep(result: Result) -> dict[str, Figure]:
+    """A figure of each observable, and maps of standard errors as NAME_error."""
+    from metastable.report.figures.sweep import figures_of_sweep
+    from metastable.sweep.rows import observable_of
+    from metastable.sweep.spec import Sweep
+    from metastable.sweep.status import in_order
+
+    verdicts = {observable_of(row): row.verdict for row in result.verdicts.rows}
+    data = in_order(result.data[ROOT])
+    return figures_of_sweep(data, Sweep.model_validate(data.attrs["sweep"]), verdicts)
 
 
 def picture_of(run: Trajectory) -> Figure:
@@ -92,4 +111,7 @@ def _makers(run: Trajectory) -> dict[str, Callable[[], Figure]]:
         makers["energy"] = tokens.plot_energy
     if first.dim > 1:
         makers |= {"similarity": tokens.plot_similarity, "rank": tokens.plot_rank}
+    for name, (about, values) in read_own(run).items():
+        if not isinstance(values, str) and values.ndim:
+            makers[name] = partial(tokens.plot_own, about=about, values=values)
     return {name: partial(maker, run) for name, maker in makers.items()}

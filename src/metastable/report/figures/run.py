@@ -217,6 +217,12 @@ def plot_rank(run: Trajectory, log: bool | None = None) -> Lines:
     return _over_time(run, log, axis, caption, series=series)
 
 
+def plot_own(run: Trajectory, about: str, values: np.ndarray) -> Lines:
+    """An observable that a user registered, against time."""
+    series = [Series("", run.times, values, group=4)]
+    return _over_time(run, None, Axis(about), about, series=series)
+
+
 def _over_time(run: Trajectory, log: bool | None, y: Axis, caption: str, **rest: Any) -> Lines:
     time = time_axis(run.times, run.clock, log)
     return Lines(time, y, caption=f"{caption}. {clock_sentence(run)}", **rest)
@@ -269,8 +275,13 @@ def partition(run: Trajectory) -> tuple[Clusters, float]:
     log time) with several, for otherwise the picture would have one color.
     """
     beta = beta_of(run)
-    # Maxima of the potential where there is a β, else by linkage.
-    groups = lambda frame: kernel_modes(frame, beta) if beta else clusters(frame)
+
+    def groups(frame: Points) -> Clusters:
+        """By linkage, as they are counted; by maxima of the potential before tokens gather."""
+        linked = clusters(frame, beta)
+        gathered = linked.count <= COLORS and linked.radii.max(initial=0) < 0.1
+        return linked if gathered or not beta else kernel_modes(frame, beta)
+
     last = groups(run.frames[-1])
     if last.count == 1 and len(run.times) > 1:
         counts = [clusters(frame, beta).count for frame in run.frames]

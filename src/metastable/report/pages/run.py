@@ -14,6 +14,7 @@ from metastable.comparison.run import trajectory_of
 from metastable.core.result import Result
 from metastable.report import page
 from metastable.report.figures import figures_of
+from metastable.sweep.observables import read_own
 
 
 def write_run(result: Result) -> Path:
@@ -43,7 +44,13 @@ def _describe(result: Result) -> tuple[page.Section, page.Stored | None]:
     """The section about one flow, and the picture to open with; all figures are written too."""
     run = trajectory_of(result)
     assert result.folder is not None
-    facts = page.Facts(_facts(result.spec.model_dump(), result.manifest), "Settings and facts")
+    own = {
+        about: value if isinstance(value, str) else f"{float(value):.6g}"
+        for about, value in read_own(run).values()
+        if isinstance(value, str) or not value.ndim
+    }
+    known = _facts(result.spec.model_dump(), result.manifest)
+    facts = page.Facts(known | own, "Settings and facts")
     blocks: list[page.Block] = []
     figures = [*page.save_figures(figures_of(run), result.folder / "figures").values()]
     blocks += [*figures[1:], facts]

@@ -104,6 +104,45 @@ def test_a_start_that_blows_up_counts_for_no_share():
         ms.ensemble(start, ms.SelfAttention(1.0), 0.5, samples=2, seed=1, observe=lambda m: m.dim)
 
 
+def test_an_observable_of_the_whole_run_is_asked_once_of_each():
+    """Its mean is over the starts that have a value; interval by SciPy over those."""
+
+    def first_right(run):
+        """The first token's place, where it begins on the right."""
+        x = float(run.frames[0].points[0, 0])
+        return x if x > 0 and run.times[-1] == 3.0 else math.nan
+
+    field, start = ms.SelfAttention(1.0), uniform(2, 2)
+    observe = {"length": lambda run: len(run.times), "place": first_right}
+    result = ms.ensemble(start, field, 3.0, samples=20, frames=4, observe=observe)
+    data = result.data["samples"]
+    assert data.length.dims == data.place.dims == ("sample",) and set(data.length.values) == {4}
+    firsts = np.array([start(seed).points[0, 0] for seed in range(20)])
+    right = firsts[firsts > 0]
+    exact = stats.ttest_1samp(right, 0.0).confidence_interval(0.95)
+    fact = result.facts["place"]
+    assert fact["without a value"] == 20 - right.size > 0
+    found = fact["mean"], fact["low"], fact["high"]
+    np.testing.assert_allclose(found, [right.mean(), *exact], rtol=1e-12)
+    assert "have length = 4" in result.sentence and "without a value left out" in result.sentence
+    assert data.place.attrs["about"] == "The first token's place, where it begins on the right"
+
+
+def test_of_many_values_the_most_frequent_are_told_and_the_rest_together():
+    """Sizes 2 to 13 by seed: of 30 starts 2 to 7 come three times, 8 to 13 twice."""
+    result = ms.ensemble(
+        lambda seed: ms.uniform(2 + seed % 12, 2, seed=seed), ms.SelfAttention(1.0), 0.1,
+        samples=30, frames=2, observe={"size": lambda m: m.count},
+    )  # fmt: skip
+    shares = result.facts["size at the end"]
+    assert list(shares) == [2, 3, 4, 5, 6, 7, 8, "5 other values"]
+    assert [share.hits for share in shares.values()] == [3, 3, 3, 3, 3, 3, 2, 10]
+    lines = repr(result).splitlines()
+    assert sum("of 30 starts" in line for line in lines[1:]) == 8
+    assert "5 other values  33.3% of 30 starts" in repr(result)
+    assert "70 % with other values" in result.sentence
+
+
 def test_ctrl_c_keeps_what_is_finished():
     asked = []
 
@@ -116,7 +155,7 @@ def test_ctrl_c_keeps_what_is_finished():
     start, field = uniform(3, 2), ms.SelfAttention(1.0)
     result = ms.ensemble(start, field, 1.0, samples=9, frames=2, observe=observe)
     assert result.outcome.name == "interrupted" and "3 of 9 starts" in result.outcome.message
-    assert result.facts["value at the end"][1].starts == 3
+    assert result.facts["observe at the end"][1].starts == 3  # by the name of the function
 
 
 @pytest.mark.parametrize(
@@ -126,7 +165,16 @@ def test_ctrl_c_keeps_what_is_finished():
         ({"start": ms.uniform(3, 2)}, r"start must be a function of a seed: .*; got Points"),
         ({"start": lambda seed: None}, r"start\(0\) must be a measure; got None"),
         ({"start": lambda s: ms.polygon(3) if s < 5 else GAUSSIAN}, r"one kind .* for seed 5"),
-        ({"observe": 3}, r"observe\['value'\] must be a function of a measure; got 3"),
+        ({"observe": 3}, r"observe\['value'\] must be a function of a measure or .*; got 3"),
+        ({"observe": "lifetime"}, r"names are for sweeps\); got 'lifetime'"),
+        ({"observe": {"a/b": len}}, r"observe must have words as names, without a /; got 'a/b'"),
+        ({"observe": None}, r"observe or claims must be given; got neither"),
+        ({"observe": {"x": lambda run: run.times[7]}}, r"; asked of the whole run, IndexError: "),
+        ({"observe": {"x": lambda m: m.tokens}}, r"t = 0 of seed 0 it raised AttributeError"),
+        ({"claims": COUNT["clusters"]}, r"claims must be a list of functions of a case"),
+        ({"claims": [3]}, r"claims\[0\] must be a function of a case; got 3"),
+        ({"claims": [lambda case: True]}, r"must give a row, rows or None; got bool: return what"),
+        ({"claims": [lambda case: 1 / 0]}, r"the claim '<lambda>' .* of seed 0 it raised ZeroDiv"),
         ({"observe": {"x": lambda m: 1 / 0}}, r"observe\['x'\] .* t = 0 of seed 0 it raised Zero"),
         ({"observe": ms.clusters}, r"must give a number, a word or an array .*; got Clusters"),
         ({"observe": lambda m: np.ones(1 + (m.points[0, 0] > 0))}, r"one shape; got .*1,.*2,"),
