@@ -145,7 +145,7 @@ def test_errors_on_a_gpu_are_those_on_a_cpu(monkeypatch):
     for host in (True, False):
         monkeypatch.setattr(looks, "_on_host", lambda host=host: host)
         look = looks.Look(FIELD, padded, 0.0, TOKENS)
-        pivots = look.find(64)
+        *_, pivots = look.search(64)
         sample, columns = look.draw(pivots), look.columns(pivots.indices)
         found.append([look.error(columns, rank, sample) for rank in (16, 48)])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
@@ -158,7 +158,7 @@ def test_one_token_far_from_all_pivots_is_among_those_looked_at():
     x[377] = -x[0]
     start = ms.Points(x)
     look = looks.Look(FIELD, start, 0.0, 0)
-    found = look.find(6)
+    *_, found = look.search(6)
     kept = found.indices[found.indices != 377]
     held = [np.where(np.arange(TOKENS) == 377, 1.0, 1e-8)]
     sample = look.draw(found._replace(indices=kept, residuals=dict(enumerate(held))))

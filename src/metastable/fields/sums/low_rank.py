@@ -136,10 +136,12 @@ class LowRankSum(Sum):
 
         def apply(kernel: Kernel, beta: Array, weighted: Array) -> Array:
             places = kernel.right[self.pivots[:size]]
-            columns = lambda rows: self._columns(size, rows, places, beta)
+            # Of pivots that are not in use too: they enter below with the number 0.
+            columns = lambda rows: gaussian(rows, places, beta)
+            used = (jnp.arange(size) < self.count)[:, None]
             if kernel.right.shape[0] * size <= _here(KEPT):
                 right = columns(kernel.right)
-                held = right.T @ weighted
+                held = jnp.where(used, right.T @ weighted, 0.0)
                 left = right if is_symmetric(kernel) else columns(kernel.left)
                 factor = self._factor(size, right[self.pivots[:size]])
                 return left @ jax.scipy.linalg.cho_solve((factor, True), held)
@@ -153,7 +155,7 @@ class LowRankSum(Sum):
 
             pairs = blocks(kernel.right, _here(ROWS)), blocks(weighted, _here(ROWS))
             start = jnp.zeros((size, weighted.shape[1]), weighted.dtype)
-            held = jax.lax.scan(gather, start, pairs)[0]
+            held = jnp.where(used, jax.lax.scan(gather, start, pairs)[0], 0.0)
             solved = jax.scipy.linalg.cho_solve((factor, True), held)
             spread = jax.checkpoint(lambda rows: columns(rows) @ solved)
             out = jax.lax.map(spread, blocks(kernel.left, _here(ROWS)))
@@ -168,7 +170,7 @@ class LowRankSum(Sum):
     def _factor(self, size: int, inner: Array) -> Array:
         """The Cholesky factor of G_SS + δ; unused pivots are as if far from all others."""
         used = jnp.arange(size) < self.count
-        inner = jnp.where(used[:, None], inner, 0.0)
+        inner = jnp.where(used[:, None] & used, inner, 0.0)
         inner = inner + jnp.diag(jnp.where(used, NUGGET, 1.0).astype(inner.dtype))
         return jnp.linalg.cholesky(inner)
 

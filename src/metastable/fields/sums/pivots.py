@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ SIZES = (
 # Those that are compiled: a GPU has done four times as many pivots before it has compiled one more.
 COMPILED = {"cpu": SIZES, "gpu": (64, 256, 1024, SIZES[-1])}
 TRIED, CLOSE = 32, 0.25  # candidates of one round, and the part of the best they must reach
+MANY_TRIED = 64  # the same on a CPU, where there are many tokens: one for every 128 of them
 _EPS = float(np.finfo(float).eps)
 
 
@@ -45,6 +47,15 @@ def find_pivots(
     points: np.ndarray, beta: float, weights: np.ndarray, most: int, enough: float = 0.0,
     hopeless: float = np.inf, real: int | None = None,
 ) -> Pivots:  # fmt: skip
+    """The last of `search_pivots`."""
+    *_, last = search_pivots(points, beta, weights, most, enough, hopeless, real)
+    return last
+
+
+def search_pivots(
+    points: np.ndarray, beta: float, weights: np.ndarray, most: int, enough: float = 0.0,
+    hopeless: float = np.inf, real: int | None = None, stages: tuple[int, ...] = (),
+) -> Iterator[Pivots]:  # fmt: skip
     """Partial Cholesky of G by the largest residual, in blocks: n·r exponentials, n·r² products.
 
     Each round takes the tokens with the largest R_ii (counted more where they are heavy), and of
@@ -54,9 +65,10 @@ def find_pivots(
     lone tokens wait long for random pivots (arXiv:2207.06503), and the largest error in d = 64 is
     three times as large.
 
-    Ends when the mean of R_ii is below `enough`. Its logarithm flattens with the number of pivots;
-    a straight line from the last half of them that misses `hopeless` at `most` ends it at once.
-    The first `real` are tokens, others are padding of their array.
+    Gives what there is at each of the numbers in `stages`, and in the end: when the mean of R_ii is
+    below `enough`, or would miss `hopeless` at `most` pivots by a straight line through the last
+    half of its logarithm, which flattens. The first `real` are tokens, others are padding of their
+    array.
     """
     count = len(points) if real is None else real
     mass = np.where(np.arange(len(points)) < count, weights, 0.0)
@@ -66,9 +78,16 @@ def find_pivots(
     factor = kind(points[:size], float(beta), counted[:size], mass[:size], most)
     chosen: list[int] = []
     traces = [(0, 1.0)]
+
+    def so_far() -> Pivots:
+        sizes = [s for s in SIZES if s < len(chosen)] + [len(chosen)]
+        left = {size: r[:count] for size, r in zip(sizes, factor.residuals(sizes), strict=True)}
+        return Pivots(np.array(chosen, int), left, traces)
+
     while len(chosen) < min(most, count):
+        stage = next((s for s in stages if len(chosen) < s < most), most)
         tried, score, inner = factor.candidates()
-        kept, corner = _accept(inner, factor.counted[tried], CLOSE * score[0], most - len(chosen))
+        kept, corner = _accept(inner, factor.counted[tried], CLOSE * score[0], stage - len(chosen))
         if not kept:
             break
         trace = factor.add(tried, kept, corner)
@@ -76,9 +95,9 @@ def find_pivots(
         traces.append((len(chosen), trace))
         if trace <= enough or _misses(traces, most, hopeless):
             break
-    sizes = [s for s in SIZES if s < len(chosen)] + [len(chosen)]
-    residuals = {size: r[:count] for size, r in zip(sizes, factor.residuals(sizes), strict=True)}
-    return Pivots(np.array(chosen, int), residuals, traces)
+        if len(chosen) == stage < most:
+            yield so_far()
+    yield so_far()
 
 
 def compiled_size(rank: int) -> int:
@@ -98,7 +117,8 @@ class _OnHost:
     def candidates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The tokens with the largest scores, these, and their residual matrix."""
         score = self.rest * self.counted
-        tried = np.argpartition(-score, min(TRIED, len(score) - 1))[:TRIED]
+        most = min(max(TRIED, len(score) // 128), MANY_TRIED)  # wide products are faster
+        tried = np.argpartition(-score, min(most, len(score) - 1))[:most]
         tried = tried[np.lexsort((tried, -score[tried]))]
         self.known = self.rows[: self.done, tried]
         inner = self._columns(tried, tried) - self.known.T @ self.known
@@ -109,7 +129,7 @@ class _OnHost:
         new, end = tried[kept], self.done + len(kept)
         fresh = self._columns(new, slice(None)) - self.known[:, kept].T @ self.rows[: self.done]
         self.rows[self.done : end] = np.linalg.solve(corner, fresh)
-        gone = np.sum(self.rows[self.done : end] ** 2, axis=0)
+        gone = np.einsum("ij,ij->j", *[self.rows[self.done : end]] * 2)
         self.rest = np.maximum(self.rest - gone, 0.0)
         self.rest[new] = 0.0
         self.done = end
@@ -124,7 +144,10 @@ class _OnHost:
 
     def _columns(self, i: Any, j: Any) -> np.ndarray:
         x, half = self.x, self.half
-        return np.exp(self.beta * (x[i] @ x[j].T) - half[i][:, None] - half[j])
+        logits = self.beta * x[i] @ x[j].T
+        logits -= half[i][:, None]
+        logits -= half[j]
+        return np.exp(logits, out=logits)
 
 
 class _OnDevice:

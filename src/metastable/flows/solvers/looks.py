@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,11 +19,12 @@ from metastable.fields.sums.calibration import costs_of, sum_cost
 from metastable.fields.sums.costs import dense_cost, low_rank_cost, pivots_cost
 from metastable.fields.sums.kernel import Attended
 from metastable.fields.sums.low_rank import NUGGET, LowRankSum, is_symmetric
-from metastable.fields.sums.pivots import SIZES, Pivots, find_pivots
+from metastable.fields.sums.pivots import SIZES, Pivots, search_pivots
 from metastable.measures import Points
 
 WORTH = 2500.0  # microseconds of a dense evaluation; below, compiling once more costs more
 PAYS = 0.75  # of the dense cost
+STAGES = (256, 512, 1024, 2048)  # numbers of pivots that are tried before more are chosen
 LONELY = 30.0  # times the root mean square error, what a single token may be off
 DRAWS = 128  # of tokens at which an error is measured: 2 standard errors are about a third
 TINY = 1e-300
@@ -84,9 +86,12 @@ class Look:
         self.top = np.max(heavy)
         self.weights = np.exp(heavy - self.top)
 
-    def find(self, most: int, **limits: float) -> Pivots:
+    def search(self, most: int, **limits: float) -> Iterator[Pivots]:
+        """Pivots, at each number of `STAGES` and at last; a GPU has all before one is tried."""
         right, beta = self.kernel.right, float(self.kernel.beta)
-        return find_pivots(right, beta, self.weights, most, real=self.real, **limits)
+        stages = STAGES if _on_host() else ()
+        asked = {"real": self.real, "stages": stages, **limits}
+        return search_pivots(right, beta, self.weights, most, **asked)
 
     def cost_of_finding(self, rank: int) -> int:
         """In microseconds, as `dense`."""
@@ -112,6 +117,7 @@ class Look:
         parts = (np.arange(DRAWS) + np.random.default_rng(0).random(DRAWS)) / DRAWS
         drawn = np.minimum(np.searchsorted(np.cumsum(chance), parts), self.real - 1)
         rows, draws = np.unique(drawn, return_counts=True)
+        self.summed = None
         return Sample(rows, draws, chance[rows])
 
     def columns(self, pivots: np.ndarray) -> Columns:
@@ -119,7 +125,13 @@ class Look:
             return Columns(pivots)
         kernel = self.kernel
         places, half = kernel.beta * kernel.right[pivots].T, self.right[pivots]
-        own = lambda rows, square: np.exp(rows @ places - square[:, None] - half)
+
+        def own(rows: np.ndarray, square: np.ndarray) -> np.ndarray:
+            logits = rows @ places
+            logits -= square[:, None]
+            logits -= half
+            return np.exp(logits, out=logits)
+
         right = own(kernel.right, self.right)
         return Columns(pivots, own(kernel.left, self.left) if self.matrices else right, right)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import Any
 
@@ -75,28 +76,31 @@ class Ranks:
         if not most or counts["vain"] > SHARE * (work + USUAL) * look.dense:
             return self.base
         hopeless = HOPELESS * tolerance
-        pivots = look.find(most, enough=0.1 * tolerance, hopeless=hopeless)
-        rank = len(pivots.indices)
+        low, errors = 0, {}
+        for pivots in look.search(most, enough=0.1 * tolerance, hopeless=hopeless):
+            rank = len(pivots.indices)
+            if pivots.traces[-1][1] > hopeless:
+                continue
+            self.sample = sample = look.draw(pivots)
+            columns = look.columns(pivots.indices)
+            errors[rank] = look.error(columns, rank, sample)
+            counts["pairs"] += (sample.rows.size + (1 + look.matrices) * rank) * look.real
+            if errors[rank] <= tolerance:
+                break
+            low = bisect.bisect(SIZES, rank)
         counts["pairs"] += rank * look.real
-        counts["vain"] += look.cost_of_finding(rank)
-        if pivots.traces[-1][1] > hopeless:
+        if not errors.get(rank, math.inf) <= tolerance:
+            counts["vain"] += look.cost_of_finding(rank)
+            if rank in errors:
+                counts["vain"] += look.cost_of_checking(rank)
+                far = math.log10(min(errors[rank] / tolerance, 1 / tolerance))
+                self.again = float(t) + far / DECADES / look.largest
             return self.base
-        self.sample = look.draw(pivots)
-        counts["pairs"] += self.sample.rows.size * look.real
-        columns = look.columns(pivots.indices)
-        counts["pairs"] += look.matrices * rank * look.real
         sizes = [s for s in SIZES if s < rank] + [rank]
-        errors = {rank: look.error(columns, rank, self.sample)}
-        if not errors[rank] <= tolerance:
-            counts["vain"] += look.cost_of_checking(rank)
-            far = math.log10(min(errors[rank] / tolerance, 1 / tolerance))
-            self.again = float(t) + far / DECADES / look.largest
-            return self.base
-        counts["vain"] -= look.cost_of_finding(rank)
-        low, high = 0, len(sizes) - 1  # the answer lies between; `high` is known to be good
+        high = len(sizes) - 1  # the answer lies from `low` on; `high` is known to be good
         while low < high:
             middle = (low + high) // 2
-            errors[sizes[middle]] = look.error(columns, sizes[middle], self.sample)
+            errors[sizes[middle]] = look.error(columns, sizes[middle], sample)
             if errors[sizes[middle]] <= tolerance:
                 high = middle
             else:
