@@ -112,6 +112,22 @@ def test_every_field_kind_runs_from_toml(tmp_path):
     assert json.loads(done.stdout)["outcome"] == "done"
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_run_ends_with_1_where_a_claim_disagrees(tmp_path, more):
+    plugin = tmp_path / "claim.py"
+    plugin.write_text(
+        "import metastable as ms\n"
+        "from metastable.core.verdict import judge\n"
+        "@ms.register.claim\n"
+        "def two_is_three(case):\n"
+        "    return judge('two is three', 'nobody', 3.0, 2.0, absolute=0.1)\n"
+    )
+    options = "--tokens", 20, "--horizon", 1, "--plugin", plugin, *more
+    assert metastable("run", *options, "--out", tmp_path / "out").returncode == 1
+    assert metastable("compare", tmp_path / "out", "--plugin", plugin, *more).returncode == 1
+    assert metastable("report", tmp_path / "out", "--plugin", plugin, *more).returncode == 0
+
+
 def test_blow_up_is_an_outcome_with_the_frames_kept(tmp_path):
     spec = tmp_path / "spec.toml"
     spec.write_text(

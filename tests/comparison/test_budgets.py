@@ -113,6 +113,17 @@ def test_a_long_wait_before_a_merger_is_that_of_two_bodies():
     assert _row(wrong, "longest wait").verdict == "disagree"
 
 
+def test_the_last_two_clusters_have_no_others_near_them():
+    """Two clusters nearly opposite, β = 5: their wait is that of theory.pairs, whatever β."""
+    angles = np.array([0.0, 0.01, 3.0])
+    start = ms.Points(np.stack([np.cos(angles), np.sin(angles)], axis=1), [0.25, 0.25, 0.5])
+    run = ms.flow(start, ms.SelfAttention(5.0), math.inf, stepper=ms.Merging())
+    row = _row(run, "longest wait")
+    assert row.verdict == "agree" and abs(row.observed - 1) < 1e-3
+    wrong = dataclasses.replace(run, field=ms.SelfAttention(5.1))
+    assert _row(wrong, "longest wait").verdict == "disagree"
+
+
 def test_layers_multiply_a_harmonic_by_its_own_factor():
     """One layer on a quiet density of tokens: 1 + ελ/(1 + εa), a = I_1(β)/I_0(β) on the circle."""
     from scipy.special import iv

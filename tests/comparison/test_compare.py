@@ -136,6 +136,14 @@ def test_first_clusters_are_not_asked_of_fewer_tokens_than_modes():
     assert row.reason == "64 tokens are too few for ℓ* = 100 modes: the law needs 800"
 
 
+def test_tokens_of_unequal_mass_are_called_by_their_number():
+    """Masses k/Σk, k = 1 … 24: 1/Σw² = 3·24·25/(2·49) = 18.4 equal tokens."""
+    start = ms.Points(ms.uniform(24, 2, seed=0).points, np.arange(1.0, 25.0))
+    run = ms.flow(start, ms.SelfAttention(5000.0), 6.0, frames=41)
+    row = next(r for r in ms.compare(run).rows if r.claim == "number of first clusters")
+    assert row.reason.startswith("24 tokens of unequal mass, as 18.4 equal ones, are too few")
+
+
 @pytest.fixture(scope="module")
 def gaussian():
     start = ms.Gaussian([1.0, 0.5], [[1.0, 0.2], [0.2, 0.5]])

@@ -74,7 +74,8 @@ def leave(*, interrupted: bool, failed: bool) -> None:
 
 
 def conclude(result: Any, as_json: bool, print_text: Callable[[Any], None]) -> None:
-    """Print a result, and end with the code that its outcome asks for."""
+    """Print a result, and end with the code that its outcome and its verdicts ask for."""
     show(result.to_dict(), as_json, lambda: print_text(result))
     ending = result.outcome.name
-    leave(interrupted=ending == "interrupted", failed=ending != "done")
+    failed = ending != "done" or not result.verdicts.agrees
+    leave(interrupted=ending == "interrupted", failed=failed)

@@ -158,8 +158,10 @@ def fewest_tokens(beta: float, dim: int) -> int:
     return _PER_MODE * dominant_mode(beta, dim) ** (dim - 1)
 
 
-def too_few(beta: float, dim: int, tokens: float) -> str | None:
+def too_few(beta: float, dim: int, tokens: float, crowd: str = "") -> str | None:
     """Why the law of first clusters does not hold for so few tokens; None where it does.
+
+    `crowd` is what to call them, such as "24 tokens of unequal mass, as 9 equal ones,".
 
     >>> too_few(5.0, 2, 2)
     '2 tokens are too few for ℓ* = 3 modes: the law needs 24'
@@ -169,7 +171,8 @@ def too_few(beta: float, dim: int, tokens: float) -> str | None:
         return None
     modes = dominant_mode(beta, dim) ** (dim - 1)
     name = "ℓ*" if dim == 2 else "ℓ*²"
-    few = f"{_short(tokens)} tokens are too few for {name} = {_short(modes)} modes"
+    crowd = crowd or f"{_short(tokens)} tokens"
+    few = f"{crowd} are too few for {name} = {_short(modes)} modes"
     return f"{few}: the law needs {_short(fewest)}"
 
 
