@@ -14,6 +14,7 @@ from metastable.core.spec import Count
 from metastable.fields.spec import FIELDS
 from metastable.flows.spec import Experiment
 from metastable.measures.spec import STARTS
+from metastable.sweep.observables import OBSERVABLES
 from metastable.sweep.spec import Sweep
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -21,11 +22,13 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture(scope="module")
 def plugin():
-    before = list(CLAIMS)
+    claims, observables = list(CLAIMS), dict(OBSERVABLES)
     load_plugin(EXAMPLES / "plugin.py")
     yield
     PLUGINS.clear()
-    CLAIMS[:] = before
+    CLAIMS[:] = claims
+    OBSERVABLES.clear()
+    OBSERVABLES.update(observables)
 
 
 def test_a_spec_names_what_a_plugin_brought(plugin, tmp_path):
@@ -44,7 +47,6 @@ def test_a_run_shows_the_observables_of_a_plugin(plugin, tmp_path):
     """Its first coordinate at angle φ from c = e_1 is cos φ; tan(φ/2) falls as e^{−t}."""
     from metastable.register import observable
     from metastable.report.figures import figures_of
-    from metastable.sweep.observables import OBSERVABLES
 
     @observable(of="run")
     def last_time(run):

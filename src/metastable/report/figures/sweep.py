@@ -235,13 +235,17 @@ def _edges(places: np.ndarray, log: bool = False) -> np.ndarray:
     What has no negative place has no cell below 0.
     """
     if log:
-        return np.exp(_edges(np.log(places)))
+        return np.exp(_halfway(np.log(places)))
+    edges = _halfway(places)
+    return np.maximum(edges, 0.0) if places[0] >= 0 else edges
+
+
+def _halfway(places: np.ndarray) -> np.ndarray:
     if len(places) == 1:
         return places[0] + np.array([-0.5, 0.5])
     middles = (places[1:] + places[:-1]) / 2
-    ends = 2 * places[[0, -1]] - middles[[0, -1]]
-    low = max(ends[0], 0.0) if places[0] >= 0 else ends[0]
-    return np.concatenate([[low], middles, [ends[-1]]])
+    low, high = 2 * places[[0, -1]] - middles[[0, -1]]
+    return np.concatenate([[low], middles, [high]])
 
 
 def _curves_for(name: str, sweep: Sweep, values: xarray.DataArray) -> Curves:
