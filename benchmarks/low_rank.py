@@ -40,7 +40,7 @@ FIELD = ms.SelfAttention(BETA)
 # tokens, dimension, tolerance of the stepper
 # 5e-7 is the loosest that mergers allow; ends then differ by less than 1e-6.
 TAILS = [(2000, 8, 1e-9), (2000, 8, 5e-7), (2000, 64, 1e-9), (2000, 64, 5e-7)]
-TAILS += [(8000, 8, 5e-7), (8000, 64, 5e-7), (20_000, 8, 5e-7)]
+TAILS += [(n, d, 5e-7) for n in (8000, 20_000) for d in (8, 64)]
 WHOLE = [(2000, 8, 1e-9), (2000, 64, 1e-9)]
 PLAIN = [(2000, 8, 1e-9), (2000, 8, 1e-6)]
 PLAIN_TAILS = [(20_000, 8, 1e-9), (20_000, 8, 1e-6)]

@@ -102,7 +102,7 @@ def test_tokens_that_move_apart_are_noticed_and_the_segment_is_done_again(monkey
     start, field = clusters(spread=1e-4), ms.SelfAttention(9.0, value=-1.0)
     run = ms.flow(start, field, 12.0, frames=2)
     dense = ms.flow(start, field, 12.0, frames=2, sum=Dense())
-    assert run.statistics["low_rank_repeats"] == 1
+    assert run.statistics["low_rank_repeats"] == 2  # the second with pivots ten times as good
     assert run.statistics["evaluations"] > dense.statistics["evaluations"]
     assert farthest(run, dense) == 0.0  # the one segment was done again over all pairs
     # Without the check the run would be wrong, and this test would see it.
@@ -189,8 +189,15 @@ def test_an_error_that_stays_adds_to_the_positions_until_the_budget_is_spent():
     assert watch.holds(start, step) and watch.error == pytest.approx(1e-8 / 8, rel=0.05)
     assert not watch.holds(start, 8 * step)
     assert watch.sum is watch.base and watch.counts["repeats"] == 1
+    before = watch.began[1]
+    assert watch.choose(start, 0.0, work=100) is not watch.base  # again, with more pivots
+    assert watch.began[1] <= 0.1 * before and watch.holds(start, step)
     assert watch.choose(start, 0.0, work=100) is not watch.base
     assert not watch.is_near(ms.uniform(TOKENS, DIM, seed=9), 0.0)
+    watch.choose(start, 0.0, work=100)
+    assert not watch.is_near(ms.uniform(TOKENS, DIM, seed=9), 0.0)
+    assert watch.choose(start, 0.0, work=100) is watch.base  # all pairs, for this segment
+    assert watch.holds(start, step) and watch.choose(start, 0.0, work=100) is not watch.base
 
 
 def test_a_resumed_run_gives_the_same_bits(tmp_path):

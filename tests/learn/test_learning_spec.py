@@ -30,7 +30,10 @@ def test_specs_go_to_toml_and_back(kind, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (('kind = "classification"', 'kind = "magic"'), "kind must be one of flow, ensemble, sweep"),
+        (
+            ('kind = "classification"', 'kind = "magic"'),
+            "kind must be one of flow, ensemble, sweep",
+        ),
         (("neurons = 4", "neurons = -4"), "network.neurons must be greater"),
         (("turns = 0.5", "turns = -1"), "data.turns must be greater"),
         (("layers = 4", "layers = 4\npieces = 3"), "layers must be a multiple of pieces"),

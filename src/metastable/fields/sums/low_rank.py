@@ -15,8 +15,8 @@ from metastable.fields.sums.kernel import Attended, Kernel, Sum
 from metastable.fields.sums.pivots import COMPILED, SIZES, find_pivots
 
 NUGGET = 1e-13  # added to the diagonal of G_SS: pivots that have collapsed leave it singular
-KEPT = {"cpu": 2**21, "gpu": 2**29}  # numbers n·r kept between two products, or computed again
-ROWS = {"cpu": 512, "gpu": 2**15}  # at a time where they are computed again
+KEPT = {"cpu": 2**26, "gpu": 2**29}  # numbers n·r kept between two products, or computed again
+ROWS = {"cpu": 1024, "gpu": 2**15}  # of them at a time
 _EPS = float(np.finfo(float).eps)
 
 
@@ -124,8 +124,12 @@ class LowRankSum(Sum):
 
     def pairs(self, tokens: int, size: int, symmetric: bool) -> int:
         """Exponentials of one evaluation with as many tokens, at one of `sizes`."""
-        again = tokens * size > _here(KEPT)
-        return (1 + (again or not symmetric)) * tokens * size + again * size**2
+        keep = symmetric and self._keeps(tokens, size)
+        return tokens * size if keep else 2 * tokens * size + size**2
+
+    def _keeps(self, tokens: int, size: int) -> bool:
+        """Whether the exponentials are kept between two products."""
+        return tokens * size <= _here(KEPT)
 
     @property
     def _level(self) -> Array:
@@ -136,29 +140,32 @@ class LowRankSum(Sum):
 
         def apply(kernel: Kernel, beta: Array, weighted: Array) -> Array:
             places = kernel.right[self.pivots[:size]]
-            # Of pivots that are not in use too: they enter below with the number 0.
-            columns = lambda rows: gaussian(rows, places, beta)
-            used = (jnp.arange(size) < self.count)[:, None]
-            if kernel.right.shape[0] * size <= _here(KEPT):
-                right = columns(kernel.right)
-                held = jnp.where(used, right.T @ weighted, 0.0)
-                left = right if is_symmetric(kernel) else columns(kernel.left)
-                factor = self._factor(size, right[self.pivots[:size]])
-                return left @ jax.scipy.linalg.cho_solve((factor, True), held)
+            columns = _columns_of(places, beta)
+            keep = is_symmetric(kernel) and self._keeps(kernel.right.shape[0], size)
+            rows = blocks(_rows_of(kernel.right, beta), _here(ROWS))
+            values = blocks(weighted, _here(ROWS)).transpose(0, 2, 1)  # the faster layout
 
-            factor = self._factor(size, columns(places))
+            def gather(total: Array, block: tuple[Array, Array]) -> tuple[Array, Array | None]:
+                near = jnp.exp(block[0] @ columns)
+                return total + block[1] @ near, near if keep else None
 
-            @jax.checkpoint
-            def gather(total: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
-                rows, values = block
-                return total + columns(rows).T @ values, None
+            start = jnp.zeros((weighted.shape[1], size), weighted.dtype)
+            gather = gather if keep else jax.checkpoint(gather)
+            held, kept = jax.lax.scan(gather, start, (rows, values))
+            # Of pivots that are not in use too: they enter here with the number 0.
+            held = jnp.where(jnp.arange(size) < self.count, held, 0.0).T
+            if kept is not None:
+                near = kept.reshape(-1, size)
+                factor = self._factor(size, near[self.pivots[:size]])
+                out = near @ jax.scipy.linalg.cho_solve((factor, True), held)
+                return out[: kernel.left.shape[0]]
 
-            pairs = blocks(kernel.right, _here(ROWS)), blocks(weighted, _here(ROWS))
-            start = jnp.zeros((size, weighted.shape[1]), weighted.dtype)
-            held = jnp.where(used, jax.lax.scan(gather, start, pairs)[0], 0.0)
+            factor = self._factor(size, jnp.exp(_rows_of(places, beta) @ columns))
             solved = jax.scipy.linalg.cho_solve((factor, True), held)
-            spread = jax.checkpoint(lambda rows: columns(rows) @ solved)
-            out = jax.lax.map(spread, blocks(kernel.left, _here(ROWS)))
+            spread = jax.checkpoint(lambda rows: jnp.exp(rows @ columns) @ solved)
+            if not is_symmetric(kernel):
+                rows = blocks(_rows_of(kernel.left, beta), _here(ROWS))
+            out = jax.lax.map(spread, rows)
             return out.reshape(-1, out.shape[-1])[: kernel.left.shape[0]]
 
         return apply
@@ -172,7 +179,7 @@ class LowRankSum(Sum):
         used = jnp.arange(size) < self.count
         inner = jnp.where(used[:, None] & used, inner, 0.0)
         inner = inner + jnp.diag(jnp.where(used, NUGGET, 1.0).astype(inner.dtype))
-        return jnp.linalg.cholesky(inner)
+        return jax.lax.linalg.cholesky(inner, symmetrize_input=False)
 
     @eqx.filter_jit
     def residual(self, kernel: Kernel) -> tuple[Float[Array, " m"], Float[Array, " n"]]:
@@ -226,7 +233,18 @@ def gaussian(
     x: Float[Array, "m p"], y: Float[Array, "r p"], beta: Float[Array, ""]
 ) -> Float[Array, "m r"]:
     """e^{−β‖x−y‖²/2}."""
-    return jnp.exp(beta * (x @ y.T - 0.5 * _squares(x)[:, None] - 0.5 * _squares(y)))
+    return jnp.exp(_rows_of(x, beta) @ _columns_of(y, beta))
+
+
+def _rows_of(x: Float[Array, "m p"], beta: Float[Array, ""]) -> Float[Array, "m p+2"]:
+    """(βx, −β‖x‖²/2, 1): the product with `_columns_of` is −β‖x−y‖²/2, in one pass."""
+    half = -0.5 * beta * _squares(x)[:, None]
+    return jnp.concatenate([beta * x, half, jnp.ones_like(half)], axis=1)
+
+
+def _columns_of(y: Float[Array, "r p"], beta: Float[Array, ""]) -> Float[Array, "p+2 r"]:
+    half = -0.5 * beta * _squares(y)[:, None]
+    return jnp.concatenate([y, jnp.ones_like(half), half], axis=1).T
 
 
 def _squares(x: Float[Array, "n p"]) -> Float[Array, " n"]:

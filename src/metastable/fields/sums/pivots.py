@@ -41,6 +41,7 @@ class Pivots(NamedTuple):
     indices: np.ndarray
     residuals: dict[int, np.ndarray]  # R_ii of all tokens, with the first 16, 32, … of them and all
     traces: list[tuple[int, float]]  # pivots so far and the mean of R_ii, after each round
+    columns: np.ndarray | None  # G_Si, a row for each pivot; a GPU does not keep them
 
 
 def find_pivots(
@@ -60,10 +61,10 @@ def search_pivots(
 
     Each round takes the tokens with the largest R_ii (counted more where they are heavy), and of
     these, one after the other, those that still have a quarter of the largest when the ones before
-    them are known. A round is one product of matrices, five times as fast as one pivot after the
-    other and as good; cf. the accelerated random pivots of arXiv:2410.03969. No choice is random:
-    lone tokens wait long for random pivots (arXiv:2207.06503), and the largest error in d = 64 is
-    three times as large.
+    them are known; it ends at one of `SIZES`. A round is one product of matrices, five times as
+    fast as one pivot after the other and as good; cf. the accelerated random pivots of
+    arXiv:2410.03969. No choice is random: lone tokens wait long for random pivots
+    (arXiv:2207.06503), and the largest error in d = 64 is three times as large.
 
     Gives what there is at each of the numbers in `stages`, and in the end: when the mean of R_ii is
     below `enough`, or would miss `hopeless` at `most` pivots by a straight line through the last
@@ -77,15 +78,15 @@ def search_pivots(
     kind, size = (_OnHost, count) if jax.default_backend() == "cpu" else (_OnDevice, len(points))
     factor = kind(points[:size], float(beta), counted[:size], mass[:size], most)
     chosen: list[int] = []
+    residuals: dict[int, np.ndarray] = {}
     traces = [(0, 1.0)]
 
     def so_far() -> Pivots:
-        sizes = [s for s in SIZES if s < len(chosen)] + [len(chosen)]
-        left = {size: r[:count] for size, r in zip(sizes, factor.residuals(sizes), strict=True)}
-        return Pivots(np.array(chosen, int), left, traces)
+        left = residuals | {len(chosen): factor.residual()[:count]}
+        return Pivots(np.array(chosen, int), left, list(traces), factor.columns())
 
     while len(chosen) < min(most, count):
-        stage = next((s for s in stages if len(chosen) < s < most), most)
+        stage = next((s for s in SIZES if len(chosen) < s < most), most)
         tried, score, inner = factor.candidates()
         kept, corner = _accept(inner, factor.counted[tried], CLOSE * score[0], stage - len(chosen))
         if not kept:
@@ -96,7 +97,9 @@ def search_pivots(
         if trace <= enough or _misses(traces, most, hopeless):
             break
         if len(chosen) == stage < most:
-            yield so_far()
+            residuals[stage] = factor.residual()[:count]
+            if stage in stages:
+                yield so_far()
     yield so_far()
 
 
@@ -110,9 +113,14 @@ class _OnHost:
     """The rows of the factor so far, and R_ii, in NumPy."""
 
     def __init__(self, x: Any, beta: float, counted: Any, mass: Any, most: int):
-        self.x, self.beta, self.counted, self.mass = np.asarray(x, float), beta, counted, mass
-        self.half = 0.5 * beta * np.sum(self.x**2, axis=1)
-        self.rest, self.rows, self.done = np.ones(len(x)), np.empty((most, len(x))), 0
+        x, self.counted, self.mass = np.asarray(x, float), counted, mass
+        half, ones = -0.5 * beta * np.sum(x**2, axis=1, keepdims=True), np.ones((len(x), 1))
+        # The product of a row of one with one of the other is −β‖x−y‖²/2.
+        self.left = np.concatenate([beta * x, half, ones], axis=1)
+        self.right = np.concatenate([x, ones, half], axis=1)
+        # Pages of memory that are never written take no time.
+        self.near, self.rows = np.empty((most, len(x))), np.empty((most, len(x)))
+        self.rest, self.done = np.ones(len(x)), 0
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The tokens with the largest scores, these, and their residual matrix."""
@@ -121,33 +129,28 @@ class _OnHost:
         tried = np.argpartition(-score, min(most, len(score) - 1))[:most]
         tried = tried[np.lexsort((tried, -score[tried]))]
         self.known = self.rows[: self.done, tried]
-        inner = self._columns(tried, tried) - self.known.T @ self.known
+        inner = np.exp(self.left[tried] @ self.right[tried].T) - self.known.T @ self.known
         return tried, score[tried], inner
 
     def add(self, tried: np.ndarray, kept: list[int], corner: np.ndarray) -> float:
         """Enter those of the candidates that were kept; gives the mean of R_ii."""
         new, end = tried[kept], self.done + len(kept)
-        fresh = self._columns(new, slice(None)) - self.known[:, kept].T @ self.rows[: self.done]
-        self.rows[self.done : end] = np.linalg.solve(corner, fresh)
-        gone = np.einsum("ij,ij->j", *[self.rows[self.done : end]] * 2)
-        self.rest = np.maximum(self.rest - gone, 0.0)
+        near, rows = self.near[self.done : end], self.rows[self.done : end]
+        np.exp(np.matmul(self.left[new], self.right.T, out=near), out=near)
+        fresh = near - self.known[:, kept].T @ self.rows[: self.done]
+        # No diagonal element is below half of another: the inverse of the corner is harmless. The
+        # solver of SciPy would fight with the threads of NumPy over the cores.
+        np.matmul(np.linalg.inv(corner), fresh, out=rows)
+        self.rest = np.maximum(self.rest - np.einsum("ij,ij->j", rows, rows), 0.0)
         self.rest[new] = 0.0
         self.done = end
         return float(self.mass @ self.rest)
 
-    def residuals(self, sizes: list[int]) -> list[np.ndarray]:
-        """R_ii with so many of the pivots."""
-        starts = [0, *sizes[:-1]]
-        parts = np.add.reduceat(self.rows[: self.done] ** 2, starts, axis=0) if self.done else []
-        gone = list(np.cumsum(parts, axis=0))[:-1]
-        return [*(np.maximum(1 - each, 0.0) for each in gone), self.rest]
+    def residual(self) -> np.ndarray:
+        return self.rest
 
-    def _columns(self, i: Any, j: Any) -> np.ndarray:
-        x, half = self.x, self.half
-        logits = self.beta * x[i] @ x[j].T
-        logits -= half[i][:, None]
-        logits -= half[j]
-        return np.exp(logits, out=logits)
+    def columns(self) -> np.ndarray:
+        return self.near[: self.done]
 
 
 class _OnDevice:
@@ -176,12 +179,11 @@ class _OnDevice:
         self.done += len(kept)
         return float(trace)
 
-    def residuals(self, sizes: list[int]) -> list[np.ndarray]:
-        gone, start, found = jnp.zeros_like(self.rest), 0, []
-        for size in sizes[:-1]:
-            gone, start = gone + _squares_of(self.rows, start, size), size
-            found.append(np.maximum(1 - np.asarray(gone), 0.0))
-        return [*found, np.asarray(self.rest)]
+    def residual(self) -> np.ndarray:
+        return np.asarray(self.rest)
+
+    def columns(self) -> None:
+        return None
 
 
 @jax.jit
@@ -204,11 +206,6 @@ def _extend(
     rest = jnp.maximum(rest - jnp.sum(block**2, axis=0), 0.0)
     rest = rest.at[jnp.where(used, new, len(rest))].set(0.0, mode="drop")
     return rows, rest, mass @ rest
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def _squares_of(rows: Array, first: int, last: int) -> Array:
-    return jnp.sum(rows[first:last] ** 2, axis=0)
 
 
 def _gaussian(x: Array, y: Array, beta: Array) -> Array:

@@ -57,8 +57,8 @@ class Columns(NamedTuple):
     """
 
     pivots: np.ndarray
-    left: np.ndarray | None = None  # G(place, pivot)
-    right: np.ndarray | None = None  # G(token, pivot)
+    left: np.ndarray | None = None  # G(pivot, place)
+    right: np.ndarray | None = None  # G(pivot, token)
 
 
 class Look:
@@ -120,19 +120,21 @@ class Look:
         self.summed = None
         return Sample(rows, draws, chance[rows])
 
-    def columns(self, pivots: np.ndarray) -> Columns:
+    def columns(self, pivots: np.ndarray, right: np.ndarray | None = None) -> Columns:
+        """`right` where they are known."""
         if not _on_host():
             return Columns(pivots)
         kernel = self.kernel
-        places, half = kernel.beta * kernel.right[pivots].T, self.right[pivots]
+        places, half = kernel.beta * kernel.right[pivots], self.right[pivots]
+        places = np.concatenate([places, half[:, None], np.ones_like(half)[:, None]], axis=1)
 
         def own(rows: np.ndarray, square: np.ndarray) -> np.ndarray:
-            logits = rows @ places
-            logits -= square[:, None]
-            logits -= half
-            return np.exp(logits, out=logits)
+            ones = np.ones(self.real)
+            rows = np.vstack([rows[: self.real].T, -ones, -square[: self.real]])
+            near = places @ rows
+            return np.exp(near, out=near)
 
-        right = own(kernel.right, self.right)
+        right = own(kernel.right, self.right) if right is None else right
         return Columns(pivots, own(kernel.left, self.left) if self.matrices else right, right)
 
     def error(self, columns: Columns, rank: int, sample: Sample) -> float:
@@ -182,11 +184,13 @@ class Look:
             pivots[:rank] = columns.pivots[:rank]
             answer = _attend(LowRankSum(pivots, rank), self.kernel, self.values)
             return np.asarray(answer[0]), np.asarray(answer[1])
-        left, right = columns.left[:, :rank], columns.right[:, :rank]
-        inner = right[columns.pivots[:rank]] + NUGGET * np.eye(rank)
-        mass = self.weights[:, None]
-        held = right.T @ np.concatenate([mass, mass * self.values], axis=1)
-        total = left @ scipy.linalg.cho_solve(scipy.linalg.cho_factor(inner, lower=True), held)
+        left, right = columns.left[:rank], columns.right[:rank]
+        inner = right[:, columns.pivots[:rank]] + NUGGET * np.eye(rank)
+        mass = self.weights[: self.real, None]
+        held = right @ np.concatenate([mass, mass * self.values[: self.real]], axis=1)
+        factor = scipy.linalg.cho_factor(inner, lower=True, check_finite=False)
+        total = np.ones((len(self.left), held.shape[1]))  # of padding: anything
+        total[: self.real] = left.T @ scipy.linalg.cho_solve(factor, held, check_finite=False)
         with np.errstate(invalid="ignore", divide="ignore"):
             log_mass = self.top + self.left + np.log(total[:, 0])
             mean = total[:, 1:] / total[:, :1]

@@ -117,14 +117,11 @@ class MergingFlow(MergerSolver):
         weights = jnp.asarray(np.pad(self.ledger.masses, (0, size - count)))
         padding = np.repeat(np.eye(1, dim), size - count, axis=0)
         x = jnp.asarray(np.concatenate([self.x, padding]))
-        sum = None if self.exact else self._choose(x, weights)
-        state = self._step(x, weights, sum)
-        if self.ranks is not None and sum not in (None, self.sum):
-            at = Points.unchecked(state.x, weights, massless=False)
-            limit = DIGITS * math.exp(self._log_typical(float(state.log_speed)))
-            now = float(np.logaddexp(self.log_epoch, state.pace.log_wait))
-            if not self.ranks.holds(at, math.exp(min(now, 700.0)), limit, real=count):
-                state = self._step(x, weights, self.sum)
+        while True:
+            sum = None if self.exact else self._choose(x, weights)
+            state = self._step(x, weights, sum)
+            if self._holds(state, weights, sum):
+                break
         self.x = np.asarray(state.x)[:count]
         self.pace = Pace(*(leaf.item() for leaf in state.pace))
         self.speed = math.exp(self._log_typical(float(state.log_speed)))
@@ -138,6 +135,15 @@ class MergingFlow(MergerSolver):
         at = Points.unchecked(x, weights, massless=False)
         time, limit = math.exp(min(self.log_time, 700.0)), DIGITS * self.speed
         return self.ranks.choose(at, time, self.evaluations, limit, real=len(self.x))
+
+    def _holds(self, state: State, weights: Array, sum: Sum | None) -> bool:
+        """Whether the sum was good enough until here."""
+        if self.ranks is None or sum is not self.ranks.sum:
+            return True
+        at = Points.unchecked(state.x, weights, massless=False)
+        limit = DIGITS * math.exp(self._log_typical(float(state.log_speed)))
+        now = float(np.logaddexp(self.log_epoch, state.pace.log_wait))
+        return self.ranks.holds(at, math.exp(min(now, 700.0)), limit, real=len(self.x))
 
     def _step(self, x: Array, weights: Array, sum: Sum | None) -> State:
         """Move the padded tokens until the next look."""

@@ -18,6 +18,7 @@ from metastable.measures import Points
 
 HOPELESS = 1e6  # mean of R_ii over the tolerance: errors of the mean are 1e1 to 1e5 times smaller
 DECADES = 2.5  # by which errors fall in the time in which the fastest token would cover a radian
+STRICTER = 0.1  # of the error at the start, where a segment has failed
 SHARE, USUAL = 0.05, 400  # of the cost so far and of 400 evaluations, what may be tried in vain
 COUNTS = ("rank", "capacity", "first", "last", "refreshes", "repeats", "vain", "pairs")
 
@@ -32,8 +33,9 @@ class Ranks:
 
     **Error.** While clusters collapse the error ε falls by some 2.5 decades a unit of time, so that
     a segment adds its logarithmic mean, Δt (ε_0 − ε_1)/log(ε_0/ε_1), to the positions. A segment
-    that adds more than half of what is left of the budget fails, and is to be done again with all
-    pairs: all segments together stay within it.
+    that adds more than half of what is left of the budget fails, and is to be done again: with
+    pivots that leave a tenth of the error, and if that fails too with all pairs. All segments
+    together stay within the budget.
 
     All this is a function of the tokens and of `state`: a resumed run decides as before.
     """
@@ -46,6 +48,7 @@ class Ranks:
         self.began = 0.0, 0.0  # time and error at the start of the segment
         self.sample: Sample | None = None  # the tokens at which this segment is checked
         self.again = 0.0  # when the next attempt may succeed
+        self.failed = 0  # attempts at this segment
         # The kernel in single precision is faster, and takes tolerances at which errors decide.
         plain = type(base) is Dense and not is_traced(field, measure)
         plain = plain and is_slow(base, measure)
@@ -66,9 +69,12 @@ class Ranks:
         `work` counts the evaluations so far, `limit` bounds the error at any moment, and `real`
         tokens come first: the others are padding.
         """
-        tolerance = max(min(self.left, limit), 1e-13)
+        tolerance = min(self.left, limit)
+        if self.failed:
+            tolerance = min(tolerance, STRICTER * self.began[1])
+        tolerance = max(tolerance, 1e-13)
         counts, was, self.sum = self.counts, self.counts["rank"], self.base
-        if not self.possible or (not was and t < self.again):
+        if not self.possible or self.failed > 1 or (not was and t < self.again):
             return self.base
         counts["rank"] = 0
         look = Look(self.field, measure, t, real)
@@ -82,9 +88,10 @@ class Ranks:
             if pivots.traces[-1][1] > hopeless:
                 continue
             self.sample = sample = look.draw(pivots)
-            columns = look.columns(pivots.indices)
+            columns = look.columns(pivots.indices, pivots.columns)
             errors[rank] = look.error(columns, rank, sample)
-            counts["pairs"] += (sample.rows.size + (1 + look.matrices) * rank) * look.real
+            again = look.matrices + (pivots.columns is None)
+            counts["pairs"] += (sample.rows.size + again * rank) * look.real
             if errors[rank] <= tolerance:
                 break
             low = bisect.bisect(SIZES, rank)
@@ -118,11 +125,12 @@ class Ranks:
     def holds(self, measure: Points, t: float, limit: float = math.inf, real: int = 0) -> bool:
         """Whether the segment that ends here stayed within the budget."""
         if not isinstance(self.sum, LowRankSum):
+            self.failed = 0
             return True
         (start, first), (last, largest) = self.began, self._check(measure, t, real)
         added = (t - start) * largest * _mean(first, last)
         if added <= 0.5 * self.left and last <= max(limit, 1e-13):
-            self.error += added
+            self.error, self.failed = self.error + added, 0
             return True
         return self._refuse()
 
@@ -145,6 +153,7 @@ class Ranks:
 
     def _refuse(self) -> bool:
         self.counts["repeats"] += 1
+        self.failed += 1
         self.counts["rank"], self.sum = 0, self.base
         return False
 

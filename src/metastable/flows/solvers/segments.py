@@ -165,16 +165,16 @@ class TokenFlow(Solver):
         job, ranks, (t0, ts, wanted) = self.job, self.ranks, self.plan[self.done]
         if ranks is None:
             return self._solve(job)
-        spent = job.evaluations(self.attempts, self.done)
-        sum = ranks.choose(job.measure.at(self.carry[0]), float(t0), spent)
-        found = self._solve(dataclasses.replace(job, sum=sum))
-        part = found[0]
-        middle = wanted // 2
-        held = ranks.is_near(job.measure.at(part.frames[middle]), float(ts[middle]))
-        if held and ranks.holds(job.measure.at(part.carry[0]), float(ts[-1])):
-            return found
-        self.attempts += int(part.attempts)
-        return self._solve(job)
+        while True:
+            spent = job.evaluations(self.attempts, self.done)
+            sum = ranks.choose(job.measure.at(self.carry[0]), float(t0), spent)
+            found = self._solve(dataclasses.replace(job, sum=sum))
+            part = found[0]
+            middle = wanted // 2
+            held = ranks.is_near(job.measure.at(part.frames[middle]), float(ts[middle]))
+            if held and ranks.holds(job.measure.at(part.carry[0]), float(ts[-1])):
+                return found
+            self.attempts += int(part.attempts)
 
     def _solve(self, job: Job) -> Any:
         t0, ts, _ = self.plan[self.done]
