@@ -20,10 +20,6 @@ if "jax" in sys.modules:
 else:
     os.environ.setdefault("JAX_ENABLE_X64", "1")
 
-# SciPy's OpenBLAS, which factorizes matrices for JAX too, has its threads spin for 20 ms after each
-# call, in the way of everything else on the same cores. It reads this when it is loaded.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-
 # The public names stand in `__init__.pyi`, a line each. They are imported on first use, so that
 # `metastable --help` answers without loading JAX.
 __getattr__, __dir__, _names = attach("metastable", __file__)

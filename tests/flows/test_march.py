@@ -6,6 +6,7 @@ import pytest
 
 import metastable as ms
 from metastable.core.numerics import jax, jnp
+from metastable.flows.solvers import steps
 from metastable.flows.solvers.steps import march
 
 START, FIELD = ms.uniform(12, 3, seed=1), ms.SelfAttention(2.0)
@@ -28,8 +29,11 @@ def test_equal_steps_are_those_of_brute_force():
     np.testing.assert_allclose(np.asarray(run.frames[-1].points), x, atol=1e-13)
 
 
+@pytest.mark.parametrize("few", [0, steps.FEW_NUMBERS])
 @pytest.mark.parametrize("solver", [diffrax.Dopri8(), diffrax.Tsit5(), diffrax.Bosh3()])
-def test_adaptive_steps_are_those_of_diffrax(solver):
+def test_adaptive_steps_are_those_of_diffrax(solver, few, monkeypatch):
+    """Large arrays and small ones."""
+    monkeypatch.setattr(steps, "FEW_NUMBERS", few)
     matrix = jnp.array([[0.0, 1.0], [-9.0, -0.4]])
     velocity = lambda t, y: y @ matrix.T + jnp.sin(5 * t)
     y, ts = jnp.array([[1.0, 0.0], [0.3, 2.0]]), jnp.array([0.7, 2.0, 3.1])

@@ -16,7 +16,7 @@ import metastable as ms
 from metastable.core.numerics import jnp
 from metastable.fields.sums import Dense
 from metastable.flows.mergers import Ledger
-from metastable.flows.solvers import arclength
+from metastable.flows.solvers import arclength, merging
 from metastable.flows.solvers.arclength import Motion
 from metastable.flows.solvers.merging import MergingFlow, find_collapsed, merge_collapsed
 from metastable.theory.pairs import closing_speed, log_merge_time, merge_time
@@ -256,6 +256,33 @@ def test_groups_are_closing_in_and_no_wider_than_the_radius():
         group = angle[label == k]
         assert np.ptp(group) <= radius and np.abs(group).max() < 0.5 + radius
     assert np.mean(sizes[label][np.abs(angle) < 0.45] > 1) > 0.95
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3])
+def test_near_tokens_in_many_axes_are_those_of_brute_force(spread):
+    """Scattered ones, and a cluster so tight that its projections are all near each other."""
+    rng = np.random.default_rng(1)
+    x = spread * rng.normal(size=(400, 30))
+    x[200:210] = x[:10] + 1e-5 * rng.normal(size=(10, 30))
+    radius = 4e-3 if spread < 1 else 1e-4
+    gap = np.linalg.norm(x[:, None] - x, axis=2)
+    expected = {tuple(pair) for pair in np.argwhere(np.triu(gap <= radius, 1)).tolist()}
+    assert len(expected) >= 10
+    assert {tuple(sorted(pair)) for pair in merging._near(x, radius).tolist()} == expected
+
+
+def test_equal_rows_share_a_label_even_where_checksums_meet(monkeypatch):
+    rows = np.array([[0.0, 3.0], [-1e9, 7.0], [0.0, 3.0], [-1e9, 6.0]])
+    label = merging._same_rows(rows)
+    assert label[0] == label[2] and len(set(label.tolist())) == 3
+
+    class Zeros:
+        def integers(self, most, size):
+            return np.full(size, -1) // 2  # 2 · (−1) + 1 = −1: (0, 3) and (3, 0) meet
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Zeros())
+    label = merging._same_rows(np.array([[0.0, 3.0], [3.0, 0.0], [0.0, 3.0]]))
+    assert label[0] == label[2] != label[1]
 
 
 class Counted(Dense):

@@ -23,7 +23,7 @@ from metastable.fields import SelfAttention
 from metastable.fields.attention import act
 from metastable.fields.field import Places
 from metastable.fields.sums import Sum
-from metastable.flows.solvers.steps import tableau
+from metastable.flows.solvers.steps import partial_sums, tableau
 from metastable.flows.steppers import Adaptive
 from metastable.geometry.sphere import project, retract
 from metastable.measures import Points
@@ -139,7 +139,7 @@ def advance(
     """
     solver: Any = motion.stepper.solver
     # The last stage of the method is its result.
-    a, b, b_error = map(jnp.asarray, tableau(solver)[1:])
+    mix, (b, b_error) = partial_sums(solver), map(jnp.asarray, tableau(solver)[2:])
     order = solver.error_order(None)
     tolerance = motion.stepper.rtol + motion.stepper.atol
     exact = motion.sum is None
@@ -161,7 +161,7 @@ def advance(
 
         def stage(i, carry):
             k, q, _, _ = carry
-            log_speed, u = motion.velocity(s.x + h * jnp.tensordot(a[i], k, 1))
+            log_speed, u = motion.velocity(s.x + h * mix(i, k))
             k = k.at[i].set(jnp.where(by_time, jnp.exp(log_speed - g), 1.0) * u)
             q = q.at[i].set(jnp.where(by_time, 1.0, jnp.exp(g - log_speed)))
             return k, q, log_speed, u

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array, Float
 
+from metastable.core.blas import one_thread
 from metastable.core.numerics import jax, jnp
 from metastable.fields import Field
 from metastable.fields.field import Places
@@ -27,6 +28,7 @@ PAYS = 0.75  # of the dense cost
 STAGES = (256, 512, 1024, 2048)  # numbers of pivots that are tried before more are chosen
 LONELY = 30.0  # times the root mean square error, what a single token may be off
 DRAWS = 128  # of tokens at which an error is measured: 2 standard errors are about a third
+LITTLE = 2e9  # multiplications
 TINY = 1e-300
 
 
@@ -85,6 +87,11 @@ class Look:
         heavy = np.asarray(self.kernel.column) + self.right
         self.top = np.max(heavy)
         self.weights = np.exp(heavy - self.top)
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Products are left to one thread where there is little to do, see `one_thread`."""
+        few = self.real * self.most**2 < LITTLE
+        return one_thread("numpy") if few else nullcontext()
 
     def search(self, most: int, **limits: float) -> Iterator[Pivots]:
         """Pivots, at each number of `STAGES` and at last; a GPU has all before one is tried."""
@@ -188,9 +195,8 @@ class Look:
         inner = right[:, columns.pivots[:rank]] + NUGGET * np.eye(rank)
         mass = self.weights[: self.real, None]
         held = right @ np.concatenate([mass, mass * self.values[: self.real]], axis=1)
-        factor = scipy.linalg.cho_factor(inner, lower=True, check_finite=False)
         total = np.ones((len(self.left), held.shape[1]))  # of padding: anything
-        total[: self.real] = left.T @ scipy.linalg.cho_solve(factor, held, check_finite=False)
+        total[: self.real] = left.T @ _solve(inner, held)
         with np.errstate(invalid="ignore", divide="ignore"):
             log_mass = self.top + self.left + np.log(total[:, 0])
             mean = total[:, 1:] / total[:, :1]
@@ -201,6 +207,25 @@ class Look:
 def is_slow(sum: Sum, measure: Points) -> bool:
     """Whether an evaluation takes so long that a faster one is worth its compilation."""
     return sum_cost(sum, measure.count, measure.dim, zonal=False) >= WORTH
+
+
+def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """By a Cholesky factor; NaN where there is none.
+
+    In NumPy alone: the threads of SciPy's BLAS would fight with those of NumPy's over the cores.
+    """
+    try:
+        lower = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)
+    x, parts = right.copy(), [slice(k, k + 64) for k in range(0, len(right), 64)]
+    for part in parts:
+        x[part] -= lower[part, : part.start] @ x[: part.start]
+        x[part] = np.linalg.solve(lower[part, part], x[part])
+    for part in reversed(parts):
+        x[part] -= lower[part.stop :, part].T @ x[part.stop :]
+        x[part] = np.linalg.solve(lower[part, part].T, x[part])
+    return x
 
 
 def _on_host() -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from scipy.spatial import KDTree
 
+from metastable.core.blas import one_thread
 from metastable.core.numerics import is_traced, jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import Field, SelfAttention
@@ -29,6 +30,7 @@ FEW = 512  # so few tokens are summed pair by pair
 CROWD = 512  # beyond this many tokens, boxes come before pairs
 SMALLEST = 32  # up to so many share one compilation
 FLOOR = 1e-7  # typical speed below which only the sum over pairs has digits left
+FLAT = 8  # axes in which near tokens are looked for
 DIGITS = 1e-5  # of the typical speed, the most that a low-rank sum may be off
 MANY_STEPS, FEW_STEPS = 5, 500  # tried between two looks at many, and at few, tokens
 
@@ -163,8 +165,9 @@ class MergingFlow(MergerSolver):
         times = self.frames.log_target, pause
         stops = (log_difference(log_t, self.log_epoch) for log_t in times)
         pace = Pace(*map(jnp.asarray, self.pace))
-        state = advance(motion, x, pace, *map(jnp.asarray, (*stops, most)))
-        evaluations = 1 + int(state.attempts) * evaluations_per_step(self.stepper.solver)
+        with one_thread("scipy"):
+            state = advance(motion, x, pace, *map(jnp.asarray, (*stops, most)))
+            evaluations = 1 + int(state.attempts) * evaluations_per_step(self.stepper.solver)
         self.looks += 1
         self.attempts += int(state.attempts)
         self.evaluations += evaluations
@@ -305,11 +308,11 @@ def find_collapsed(
         # Multiples of irrational numbers never repeat modulo 1.
         shift = (turn * np.sqrt(np.arange(2, x.shape[1] + 2))) % 1.0
         boxes = np.floor(x * (np.sqrt(x.shape[1]) / radius) + shift)
-        box = np.unique(boxes, axis=0, return_inverse=True)[1].reshape(-1)
+        box = _same_rows(boxes)
         label = np.where(_closing_in(x, direction, weights, box)[box], box, len(x) + label)
         label = np.unique(label, return_inverse=True)[1]
     alone = np.flatnonzero(np.bincount(label)[label] == 1)
-    pairs = alone[KDTree(x[alone]).query_pairs(radius, output_type="ndarray")]
+    pairs = alone[_near(x[alone], radius)]
     gap, drift = (a[pairs[:, 1]] - a[pairs[:, 0]] for a in (x, direction))
     closing = np.sum(gap * drift, axis=1) <= 0
     nearest_first = np.argsort(np.linalg.norm(gap[closing], axis=1), kind="stable")
@@ -320,6 +323,33 @@ def find_collapsed(
             label[j] = label[i]
     _, start, label = np.unique(label, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(start))[label]
+
+
+def _same_rows(rows: np.ndarray) -> np.ndarray:
+    """Labels 0, 1, … of equal rows: by a checksum, as long as no two rows share one."""
+    odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1]) * 2 + 1
+    checksum = np.sum(rows.astype(np.int64) * odd, axis=1)
+    _, first, label = np.unique(checksum, return_index=True, return_inverse=True)
+    if np.array_equal(rows[first[label]], rows):
+        return label
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _near(x: np.ndarray, radius: float) -> np.ndarray:
+    """Pairs of tokens within `radius`, found in few axes and measured in all."""
+    dim = x.shape[1]
+    if dim <= FLAT:
+        return KDTree(x).query_pairs(radius, output_type="ndarray")
+    # No two are farther apart in a plane than in the whole. In 64 axes a tree is of no help.
+    plane = np.linalg.qr(np.random.default_rng(0).normal(size=(dim, FLAT)))[0]
+    tree = KDTree(np.einsum("ij,jk->ik", x, plane))  # wakes no threads, see `one_thread`
+    wide = radius * (1 + 1e-9)
+    some = KDTree(tree.data[:: len(x) // 256 + 1])
+    if tree.count_neighbors(some, wide) > 32 * some.n:  # a cluster about to collapse
+        return KDTree(x).query_pairs(radius, output_type="ndarray")
+    pairs = tree.query_pairs(wide, output_type="ndarray")
+    gap = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
+    return pairs[gap <= radius]
 
 
 def _closing_in(x: np.ndarray, u: np.ndarray, w: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -78,6 +78,12 @@ class Ranks:
             return self.base
         counts["rank"] = 0
         look = Look(self.field, measure, t, real)
+        with look.threads():
+            return self._through(look, tolerance, was, work)
+
+    def _through(self, look: Look, tolerance: float, was: int, work: int) -> Sum:
+        """The sum through so few pivots that it pays; else that over all pairs."""
+        counts, t = self.counts, float(look.t)
         most = min(look.most, 2 * next(s for s in SIZES if s >= was)) if was else look.most
         if not most or counts["vain"] > SHARE * (work + USUAL) * look.dense:
             return self.base
@@ -101,7 +107,7 @@ class Ranks:
             if rank in errors:
                 counts["vain"] += look.cost_of_checking(rank)
                 far = math.log10(min(errors[rank] / tolerance, 1 / tolerance))
-                self.again = float(t) + far / DECADES / look.largest
+                self.again = t + far / DECADES / look.largest
             return self.base
         sizes = [s for s in SIZES if s < rank] + [rank]
         high = len(sizes) - 1  # the answer lies from `low` on; `high` is known to be good
@@ -145,8 +151,9 @@ class Ranks:
         assert isinstance(self.sum, LowRankSum) and self.sample is not None
         rank = self.counts["rank"]
         look = Look(self.field, measure, t, real)
-        columns = look.columns(np.asarray(self.sum.pivots)[:rank])
-        error = look.error(columns, rank, self.sample)
+        with look.threads():
+            columns = look.columns(np.asarray(self.sum.pivots)[:rank])
+            error = look.error(columns, rank, self.sample)
         rows = self.sample.rows.size + (1 + look.matrices) * rank
         self.counts["pairs"] += rows * look.real
         return error, look.largest

@@ -11,6 +11,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
+from metastable.core.blas import one_thread
 from metastable.core.numerics import jax, jnp
 from metastable.core.outcome import Outcome
 from metastable.fields import Field
@@ -179,7 +180,8 @@ class TokenFlow(Solver):
     def _solve(self, job: Job) -> Any:
         t0, ts, _ = self.plan[self.done]
         try:
-            found = self._fetch(*_compiled(job, self.carry, t0, ts))
+            with one_thread("scipy"):
+                found = self._fetch(*_compiled(job, self.carry, t0, ts))
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error) or (smaller := _smaller(job)) is None:
                 raise

@@ -13,6 +13,7 @@ from metastable.core.numerics import is_traced, jax, jnp
 from metastable.geometry.sphere import retract
 
 SAFETY, SHRINK, STRETCH = 0.9, 0.2, 10.0  # how far a step may change at once, as in diffrax
+FEW_NUMBERS = 2**14  # in one stage; below, memory is no matter
 SHORTEST = 1e-14  # steps below it only occur on the way to a blow-up
 
 
@@ -88,8 +89,8 @@ def march(
     evaluation of the field in it and no derivative, and compiles three times as fast. `tolerances`
     are rtol and atol, None for equal steps; `held` returns to the sphere after each step.
     """
-    c, a, b, error_weights = map(jnp.asarray, tableau(solver))
-    stages, end, fsal = len(c), ts[-1], bool(solver.tableau.fsal)
+    c, _, b, error_weights = map(jnp.asarray, tableau(solver))
+    mix, stages, end, fsal = partial_sums(solver), len(c), ts[-1], bool(solver.tableau.fsal)
     here = retract if held else (lambda y: y)
 
     def advance(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -97,7 +98,7 @@ def march(
         h = jnp.minimum(step, end - t)
 
         def stage(i: Any, slopes: Array) -> Array:
-            there = y + h * jnp.tensordot(a[i], slopes, axes=1)
+            there = y + h * mix(i, slopes)
             return slopes.at[i].set(velocity(t + c[i] * h, there))
 
         slopes = jnp.zeros((stages, *y.shape)).at[0].set(first)
@@ -169,6 +170,26 @@ def evaluations_per_step(solver: Any) -> int:
         return 1
     tableau: Any = solver.tableau
     return tableau.c.size if tableau.fsal else tableau.c.size + 1
+
+
+def partial_sums(solver: Any) -> Callable[[Any, Array], Array]:
+    """Σ_{j<i} a_ij k_j for a stage i that is known when it runs.
+
+    Large arrays on a CPU pass through memory once for each k_j that is there, not for all.
+    """
+    rows = tableau(solver)[1]
+
+    def mix(i: Any, slopes: Array) -> Array:
+        if slopes[0].size < FEW_NUMBERS or jax.default_backend() != "cpu":
+            return jnp.tensordot(jnp.asarray(rows)[i], slopes, axes=1)
+
+        def of(row: np.ndarray) -> Callable[[Array], Array]:
+            zero = jnp.zeros_like(slopes[0])
+            return lambda k: sum((row[j] * k[j] for j in np.flatnonzero(row)), zero)
+
+        return jax.lax.switch(i, [of(row) for row in rows], slopes)
+
+    return mix
 
 
 def tableau(solver: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
