@@ -48,9 +48,24 @@ def observable(
     return lambda function: register_observable(function, name, about, of)
 
 
-def claim(function: Made) -> Made:
-    """A function of a `Case` that gives a `Verdict`, or None where it is not about such a run."""
-    from metastable.comparison import CLAIMS
+def claim(function: Any = None, *, of: str = "run") -> Any:
+    """A function of a `Case` that gives a `Verdict`, or None where it is not about such a run.
 
-    CLAIMS.append(function)
-    return function
+    With `of="sweep"` one of a whole sweep: of its means by cell and their standard errors, NAME and
+    NAME_error, an `xarray.Dataset` over the axes. There are means across cells, and laws in β.
+    """
+    if of not in ("run", "sweep"):
+        raise ValueError(f"of must be 'run' or 'sweep'; got {of!r}.")
+
+    def keep(function: Made) -> Made:
+        if of == "sweep":
+            from metastable.sweep.own import OVERALL
+
+            OVERALL.append(function)
+        else:
+            from metastable.comparison import CLAIMS
+
+            CLAIMS.append(function)
+        return function
+
+    return keep if function is None else keep(function)

@@ -287,3 +287,60 @@ def test_verdict_rows_of_a_user_stand_before_those_of_theory(registered, tmp_pat
     summary = run_sweep(Sweep.model_validate(SPEC), tmp_path / "s")
     assert [row.source == own.SOURCE for row in summary.verdicts.rows] == [True, False]
     assert all(isinstance(row, Verdict) for row in summary.verdicts.rows)
+
+
+@pytest.fixture
+def overall():
+    """Claims about whole sweeps, taken back afterwards."""
+    before = list(own.OVERALL)
+    yield
+    own.OVERALL[:] = before
+
+
+def test_a_law_of_means_is_a_row_of_the_sweep(registered, overall, tmp_path, capsys):
+    """The mean of the tilt by hand: its error is that of the starts, and p is the normal law's."""
+    plugin = tmp_path / "law.py"
+    plugin.write_text(
+        """
+import metastable as ms
+from metastable.core.verdict import judge
+
+@ms.register.claim(of="sweep")
+def no_side_is_preferred(means):
+    cell = means.isel(beta=0, tokens=0)
+    mean, error = float(cell.tilt), float(cell.tilt_error)
+    yield judge("mean tilt", "symmetry", 0.0, mean, error=error)
+    yield judge("mean tilt, wrong", "a guess", 3.0, mean, error=error)
+
+@ms.register.claim(of="sweep")
+def needs_more(means):
+    return means.not_there
+
+@ms.register.claim(of="sweep")
+def silent(means):
+    return None
+"""
+    )
+    ms.register.load_plugin(plugin)
+    sweep = Sweep.model_validate(SPEC)
+    summary = run_sweep(sweep, tmp_path / "store")
+    first, wrong, failed = summary.verdicts.rows[:3]
+    cell = starts(sweep)[0, 0, :, 0]
+    error = first.error
+    mean = means(open_sweep(tmp_path / "store")).isel(beta=0, tokens=0)
+    assert first.observed == pytest.approx(cell.mean(), abs=1e-12)
+    assert error == pytest.approx(float(mean.tilt_error), rel=1e-12)
+    assert first.p == pytest.approx(2 * stats.norm.sf(abs(first.observed) / error), rel=1e-9)
+    assert (first.claim, first.verdict) == ("mean tilt (no_side_is_preferred)", "agree")
+    assert wrong.verdict == "disagree" and wrong.p < 1e-4
+    assert failed.verdict == "not applicable" and "AttributeError" in failed.reason
+    said = answers(open_sweep(tmp_path / "store"), summary.verdicts)
+    assert said[0].startswith("Your claim about the sweep, mean tilt (no_side_is_preferred): ")
+    assert said[1].endswith("disagree.") and "is not judged" in said[2]
+    page = report_sweep(tmp_path / "store").read_text()
+    assert "mean tilt, wrong (no_side_is_preferred)" in page
+
+
+def test_a_claim_is_about_runs_or_about_sweeps():
+    with pytest.raises(ValueError, match="of must be 'run' or 'sweep'"):
+        ms.register.claim(of="cell")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +104,16 @@ def judge(
     *,
     relative: float | None = None,
     absolute: float | None = None,
+    error: float | None = None,
     reason: str = "",
 ) -> Verdict:
-    """Agree when the difference is within the relative or the absolute tolerance."""
+    """Agree when the difference is within the relative or the absolute tolerance.
+
+    With a standard `error`, of a mean say, it is a matter of chance, by the normal law.
+    """
+    if error is not None:
+        p = math.erfc(abs(observed - expected) / (math.sqrt(2) * error))
+        return sampled(claim, source, float(expected), float(observed), p, float(error), reason)
     allowed = absolute if relative is None else relative * abs(expected)
     finite = bool(np.isfinite(observed) and np.isfinite(expected))
     near = finite and abs(observed - expected) <= (allowed or 0.0)

@@ -24,10 +24,11 @@ from metastable.measures.spec import Uniform
 from metastable.observe.summary import attention_of
 from metastable.sweep.layout import labels
 from metastable.sweep.observables import LARGE, highest_degree, sampled_rows
-from metastable.sweep.own import claims_in, judge_own
+from metastable.sweep.own import claims_in, judge_overall, judge_own
 from metastable.sweep.plan import Plan, plan_sweep
 from metastable.sweep.rows import claim_of, reason_of
 from metastable.sweep.spec import Sweep, experiment_with
+from metastable.sweep.status import means
 from metastable.sweep.words import located
 from metastable.theory import context, counts, noise, spectrum
 from metastable.theory.equiangular import phase_curve
@@ -91,16 +92,19 @@ def compare_sweep(data: xarray.Dataset) -> Comparison:
     "disagree" in 1 % of cases at most.
     """
     plan = plan_sweep(Sweep.model_validate(data.attrs["sweep"]))
-    rows = [judge_own(data, name) for name in claims_in(data)]
+    rows = [*judge_overall(means(data)), *(judge_own(data, name) for name in claims_in(data))]
     for name in plan.sweep.observables:
         if name in CLAIMS:
             claim, source, judge = CLAIMS[name]
             answers = list(judge(_cells(plan, data[[name, "done"]].load())))
-            rows += _row(claim_of(claim, name), source, answers, not plan.sweep.same_starts)
+            independent = not plan.sweep.same_starts
+            rows += _row(claim_of(claim, name), source, answers, independent, SLACK.get(name, ""))
     return Comparison(settle(rows), plan.clock)
 
 
-def _row(claim: str, source: str, answers: list[Test | str], independent: bool) -> list[Verdict]:
+def _row(
+    claim: str, source: str, answers: list[Test | str], independent: bool, slack: str
+) -> list[Verdict]:
     """The worst cell, with twice the smaller of Bonferroni's and Fisher's probability of all."""
     tests = [answer for answer in answers if isinstance(answer, Test)]
     reasons = [answer for answer in answers if isinstance(answer, str)]
@@ -111,7 +115,7 @@ def _row(claim: str, source: str, answers: list[Test | str], independent: bool) 
     if len(tests) > 1 and independent:
         logs = sum(math.log(max(test.p, 1e-300)) for test in tests)
         p = min(1.0, 2 * min(p, float(chi2.sf(-2 * logs, 2 * len(tests)))))
-    reason = reason_of(len(tests), worst.where, reasons)
+    reason = reason_of(len(tests), worst.where, reasons, slack)
     return [sampled(claim, source, worst.expected, worst.observed, p, worst.error, reason)]
 
 
@@ -344,7 +348,8 @@ def _unsuited(setting: Setting) -> str | None:
     if n < fewest:
         return f"{n} tokens are too few for the growing modes: {fewest} at least"
     if times[-1] < 1.5 * when:
-        return f"the run ends too soon after the exit at t = {when:.3g}"
+        enough = f"a horizon of {1.5 * when:.3g} would do"
+        return f"the run ends too soon after the exit at t = {when:.3g}: {enough}"
     return "frames are too far apart to show the exit" if rate * times[1] > 0.5 else None
 
 
@@ -361,6 +366,10 @@ def _tails(law: np.ndarray, total: int, runs: int, shift: float) -> float:
     return float(np.clip(2 * min(tails), 0.0, 1.0))
 
 
+SLACK = {  # what a claim allows beside chance; its ± contains it
+    "first_clusters": f"± {MERGED:.0%} of the mean",
+    "dominant_mode": f"± {MISFIT} of the runs",
+}
 _NOISE = "κ/κ_# at which order sets in", "linear stability; mun2026phase for USA", _threshold
 _PAIRS = "time at which half of the pairs have met, Γ_∞", "geshkovski2023mathematical, §6"
 _LINEAR = "linear growth of random amplitudes, derived"

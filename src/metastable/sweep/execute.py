@@ -24,7 +24,7 @@ from metastable.sweep.cells import BATCH, Computed, compute, moves_together
 from metastable.sweep.claims import CLAIMS, compare_sweep
 from metastable.sweep.estimate import estimate
 from metastable.sweep.executors import LostScheduler, cluster, in_process, processes
-from metastable.sweep.own import with_own_claims
+from metastable.sweep.own import OVERALL, with_own_claims
 from metastable.sweep.plan import Cell, plan_sweep
 from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.status import answer, open_sweep
@@ -105,7 +105,7 @@ def run_sweep(
                 feed.run(in_process, 1)
         seconds = time.perf_counter() - began
         finished = feed.done + feed.failed
-        own = any(one.is_claim for one in store.plan.observables)
+        own = bool(OVERALL) or any(one.is_claim for one in store.plan.observables)
         judged = missing == finished and (own or not CLAIMS.keys().isdisjoint(sweep.observables))
         summary = Summary(
             cells=store.plan.size,

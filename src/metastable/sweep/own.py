@@ -1,4 +1,4 @@
-"""Claims of a user in a sweep: counted run by run, and told by their own names.
+"""Claims of a user in a sweep: counted run by run, and told by their own names; or of all of it.
 
 A registered claim is an observable too, by the name of its function. Where a sweep asks how many
 rows agree or disagree with theory, the registered claims are kept beside them without being named.
@@ -6,6 +6,7 @@ rows agree or disagree with theory, the registered claims are kept beside them w
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ from metastable.sweep.observables import (
     Observable,
     first_line,
 )
-from metastable.sweep.rows import claim_of
+from metastable.sweep.rows import claim_of, observable_of
 from metastable.sweep.spec import Sweep
 from metastable.sweep.words import located
 
@@ -44,6 +45,7 @@ from metastable.sweep.words import located
 HELD, MISSED, REFUTED = 1.0, 0.0, -1.0
 ASKING = {"agreements", "disagreements"}  # observables beside which claims of a user are kept
 SOURCE = "your claim"
+OVERALL: list[Callable[..., Any]] = []  # claims about the means of a whole sweep
 HOLDS, FAILS = "share of runs in which ", "fails in"
 
 
@@ -147,6 +149,41 @@ def judge_own(data: xarray.Dataset, name: str) -> Verdict:
     p = float(binom.sf(wrong - 1, runs, LEVEL))
     expected = f"{1 - LEVEL:.0%} of runs"
     return sampled(claim, SOURCE, expected, observed, p, None, reason)
+
+
+def judge_overall(mean: xarray.Dataset) -> list[Verdict]:
+    """The rows of the claims about means across cells; a claim that fails is told, not raised."""
+    rows = []
+    for claim in OVERALL:
+        name = getattr(claim, "__name__", "claim")
+        try:
+            found = claim(mean)
+        except Exception as error:
+            reason = f"it failed: {type(error).__name__}: {error}"
+            found = not_applicable(first_line(claim, name), SOURCE, reason)
+        several = [found] if isinstance(found, Verdict) else found or []
+        rows += [dataclasses.replace(row, claim=claim_of(row.claim, name)) for row in several]
+    return rows
+
+
+def is_overall(row: Verdict, observables: Any) -> bool:
+    """Whether a row of a sweep is about all of it: it names a function, and no observable."""
+    return observable_of(row) not in {"", *observables}
+
+
+def overall_in_words(row: Verdict) -> str:
+    """A row of `judge_overall` as a sentence.
+
+    >>> overall_in_words(Verdict("ratio of means (root)", "me", 2.0, 1.98, "", AGREE, error=0.04))
+    'Your claim about the sweep, ratio of means (root): 1.98 observed, 2 ± 0.04 expected, agree'
+    """
+    about = f"Your claim about the sweep, {row.claim}"
+    if row.verdict == NOT_APPLICABLE:
+        return f"{about}, is not judged: {row.reason}"
+    show = lambda value: f"{value:.4g}" if isinstance(value, float) else str(value)
+    error = f" ± {row.error:.1g}" if row.error else ""
+    expected = f"{show(row.expected)}{error} expected"
+    return f"{about}: {show(row.observed)} observed, {expected}, {row.verdict}"
 
 
 def _worst(judged: xarray.DataArray, failed: xarray.DataArray) -> tuple[str, str]:

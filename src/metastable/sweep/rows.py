@@ -9,7 +9,7 @@ from typing import Any
 from metastable.core.verdict import Verdict
 
 _OF = re.compile(r"^(.*) \((\w+)\)$")
-_BEHIND = re.compile(r"(\d+) cells, at (.*?)(?:; (\d+) not judged: .*)?$")
+_BEHIND = re.compile(r"(\d+) cells, at (.*?)(?:; beside chance (.*?))?(?:; (\d+) not judged: .*)?$")
 
 
 def claim_of(claim: str, observable: str) -> str:
@@ -23,10 +23,14 @@ def observable_of(row: Verdict) -> str:
     return found[2] if found else ""
 
 
-def reason_of(cells: int, worst: str, silent: Sequence[str]) -> str:
-    """How many cells stand behind a row, which fits least, and why others are not judged."""
+def reason_of(cells: int, worst: str, silent: Sequence[str], slack: str = "") -> str:
+    """How many cells stand behind a row, which fits least, and why others are not judged.
+
+    `slack` says what is allowed beside chance.
+    """
+    slack = f"; beside chance {slack}" if slack else ""
     rest = f"; {len(silent)} not judged: {silent[0]}" if silent else ""
-    return f"worst of {cells} cells, at {worst}{rest}"
+    return f"worst of {cells} cells, at {worst}{slack}{rest}"
 
 
 def row_in_words(row: Verdict) -> str:
@@ -42,7 +46,7 @@ def row_in_words(row: Verdict) -> str:
     behind = _BEHIND.search(row.reason)
     if behind is None:
         return f"{claim}: {values}"
-    judged, silent = int(behind[1]), int(behind[3] or 0)
+    judged, silent = int(behind[1]), int(behind[4] or 0)
     if judged + silent == 1:
         return f"{claim}, at {behind[2]}: {values}"
     of = f"{judged} of {judged + silent}" if silent else f"all {judged}"

@@ -16,7 +16,14 @@ from metastable.core.verdict import AGREE, DISAGREE, NOT_APPLICABLE, Comparison
 from metastable.sweep.dependence import dependence, say
 from metastable.sweep.layout import COORDINATE, chunk_name
 from metastable.sweep.observables import ERROR, JUDGED, is_own
-from metastable.sweep.own import claims_in, judge_own, own_in_words, shares_of
+from metastable.sweep.own import (
+    claims_in,
+    is_overall,
+    judge_own,
+    overall_in_words,
+    own_in_words,
+    shares_of,
+)
 from metastable.sweep.rows import observable_of, row_in_words
 from metastable.sweep.store import FAILURES, kept_sweep
 
@@ -118,7 +125,8 @@ def answers(data: xarray.Dataset, verdicts: Comparison | None = None) -> list[st
     names, done = data.attrs["sweep"]["observables"], data["done"].values
     rows = {observable_of(row): row for row in (verdicts.rows if verdicts else ())}
     own = [rows.get(name) or judge_own(data, name) for name in claims_in(data) if done.any()]
-    said = [own_in_words(row) for row in own]
+    about_all = [row for row in verdicts.rows if is_overall(row, names)] if verdicts else []
+    said = [overall_in_words(row) for row in about_all] + [own_in_words(row) for row in own]
     mean = means(data)
     runs = data.attrs["sweep"]["samples"] * data.sizes["repetition"]
     tied = bool(data.attrs["sweep"].get("same_starts"))
@@ -134,7 +142,7 @@ def answers(data: xarray.Dataset, verdicts: Comparison | None = None) -> list[st
     mine = [name for name in open_[:MOST_SAID] if is_own(name)]
     said += map(told, mine)
     for verdict in (DISAGREE, AGREE):
-        of_theory = [row for name, row in rows.items() if name not in claims_in(data)]
+        of_theory = [rows[name] for name in names if name in rows and name not in claims_in(data)]
         words = [row_in_words(row) for row in of_theory if row.verdict == verdict]
         said += [f"Theory and runs {verdict} on {each}" for each in words]
     said += map(told, open_[len(mine) : MOST_SAID])

@@ -16,7 +16,7 @@ from metastable.sweep.words import NAMES as SHORT
 from metastable.sweep.words import located
 from metastable.theory.causal import greedy_centres, separation, strong_centres
 from metastable.theory.context import row_law
-from metastable.theory.counts import count_distribution, expected_count, too_few
+from metastable.theory.counts import count_distribution, too_few
 from metastable.theory.equiangular import phase_curve
 from metastable.theory.noise import critical_kappa
 from metastable.theory.normalization import SCHEMES, clustering_law
@@ -268,21 +268,18 @@ def _phase(sweep: Sweep, values: xarray.DataArray) -> Curves:
 
 
 def _first_clusters(sweep: Sweep, values: xarray.DataArray) -> Curves:
-    """Mean of the predicted distribution of counts; √(2β) and β/√3 without the number of tokens."""
+    """Mean of the predicted distribution of counts."""
     by_dim = "dim" in values.dims
     lines: Curves = {}
     for line in [None] if values.ndim == 1 else values["dim" if by_dim else "tokens"].values:
         dim = int(line or 2) if by_dim else _get(sweep, "measure.dim", 2)
         if dim not in (2, 3):
             continue
-        beta = _betas(values, 12)
-        if by_dim or line is None:
-            lines[line] = {"√(2β), β/√3": (beta, [expected_count(b, dim) for b in beta])}
-        else:
-            # With too few tokens for its modes a β has no law, and the line ends.
-            known = [b for b in beta if too_few(b, dim, int(line)) is None]
-            means = [count_distribution(b, dim, int(line), samples=300).mean for b in known]
-            lines[line] = {"predicted mean": (np.array(known), means)}
+        tokens = _get(sweep, "measure.tokens", 1000) if by_dim or line is None else int(line)
+        # With too few tokens for its modes a β has no law, and the line ends.
+        known = [b for b in _betas(values, 12) if too_few(b, dim, tokens) is None]
+        means = [count_distribution(b, dim, tokens, samples=300).mean for b in known]
+        lines[line] = {"predicted mean": (np.array(known), means)}
     return lines
 
 

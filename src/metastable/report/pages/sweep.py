@@ -69,7 +69,7 @@ def report_sweep(folder: str | Path) -> Path:
     read = json.loads(kept.read_text("utf-8"))["rows"] if kept.is_file() else []
     verdicts = Comparison(tuple(Verdict(**row) for row in read), "none")
     of_theory = [row for row in verdicts.rows if row.source != SOURCE]
-    judged = {name: row for row in of_theory if (name := observable_of(row))}
+    judged = {name: row for row in of_theory if (name := observable_of(row)) in sweep.observables}
     figures = figures_of_sweep(data, sweep, {name: row.verdict for name, row in judged.items()})
     for name, row in judged.items():
         figures[name] = dataclasses.replace(figures[name], caption=_judged(figures[name], row))
