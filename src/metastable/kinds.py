@@ -195,6 +195,11 @@ def run(
     return result
 
 
+def finished(spec: Spec, found: Any) -> Result:
+    """The result of what the work of a spec gave, with its figures."""
+    return _find(KINDS[spec.kind].finish)(spec, found)
+
+
 def keep(result: Result, folder: str | Path) -> Result:
     """Keep a result that is in memory only in a new folder, with its page."""
     kind, folder = KINDS[result.kind], Path(folder)

@@ -142,7 +142,7 @@ def test_a_gguf_file_that_is_none(tmp_path, monkeypatch, capsys):
 def test_texts_and_ids(folder):
     network = load(folder)
     refused(lambda: capture(network, "   "), "text must not be empty")
-    refused(lambda: capture(network, "a text"), "give ids instead")
+    refused(lambda: capture(network, "a text"), "give ids or bytes instead")
     refused(lambda: capture(network, []), "at least two tokens")
     refused(lambda: capture(network, [3, 40]), "ids must be below the vocabulary 40")
     refused(lambda: capture(network, [3] * 65), "at most 64 tokens.*got 65")
@@ -161,7 +161,7 @@ def test_choices(folder):
 
 def test_our_own_models_have_no_tokeniser():
     model = DecoderOnly(TransformerConfig(vocabulary=40, width=16, heads=4, layers=1))
-    refused(lambda: capture(model, "abc"), "has none: give ids")
+    refused(lambda: capture(model, "abc"), "has none: put its tokenizer.json")
 
 
 @pytest.fixture

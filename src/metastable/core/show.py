@@ -52,6 +52,13 @@ def keep_result(result: Any, folder: str | Path) -> Any:
     return keep(result, folder)
 
 
+def keep_found(spec: Any, found: Any, folder: str | Path) -> Any:
+    """Keep what the work of a spec gave, with the figures of its kind."""
+    from metastable.kinds import finished, keep
+
+    return keep(finished(spec, found), folder)
+
+
 def observables(run: Any, own: dict[str, Any]) -> Any:
     """The observables of every frame of a run, as an xarray dataset."""
     from metastable.observe.table import observables

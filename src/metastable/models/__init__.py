@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from metastable.models.own.transformer import EncoderDecoder as EncoderDecoder
     from metastable.models.own.transformer import Trace as Trace
     from metastable.models.own.transformer import TransformerConfig as TransformerConfig
+    from metastable.models.prompts import Prompt as Prompt
 
 # Imported on first use: nothing else of the package may wait for PyTorch, or need it.
 _HOMES = {
@@ -83,6 +84,7 @@ _HOMES = {
     "own.tasks": "Batch Copy Recall Reverse accuracy",
     "own.training": "Recipe train_model",
     "own.transformer": "DecoderOnly EncoderDecoder Trace TransformerConfig",
+    "prompts": "Prompt",
 }
 __getattr__, __dir__, _names = lazy("metastable.models", _HOMES, extra="models")
 __all__ = _names  # pyright: ignore[reportUnsupportedDunderAll]

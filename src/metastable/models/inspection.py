@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metastable.comparison import compare
 from metastable.core import checks
-from metastable.core.show import Shown
+from metastable.core.show import Shown, keep_found
 from metastable.core.verdict import AGREE, DISAGREE, Comparison
 from metastable.flows import Trajectory
 from metastable.models.ablate import Ablation
@@ -28,6 +29,7 @@ from metastable.models.network import Network
 from metastable.models.prompts import Prompt, is_batch, read_prompt
 from metastable.models.representation import FirstToken, first_token
 from metastable.models.sinks import Sink, find_sinks, sink_sentence
+from metastable.models.spec import Inspect
 from metastable.models.study import Study, study
 from metastable.models.twins import Twins, twins_of
 from metastable.models.weights import Head, fit_weights, head_matrices
@@ -49,7 +51,9 @@ BANKS = (
 class Inspection(Shown):
     """A model, a text, what was seen, and the same of the control without training.
 
-    The control is the first of the `twins`, which are of several seeds.
+    The control is the first of the `twins`, which are of several seeds. `show()` is a short page,
+    `save(folder)` the full one with its tables; `report.figures_of` gives the figures, `to_dict()`
+    all numbers, `table` those of every layer. Heads: `[head.to_row() for head in hypotheses]`.
     """
 
     run: Trajectory  # directions
@@ -116,6 +120,21 @@ class Inspection(Shown):
     def _layers(self) -> int:
         return int(self.run.statistics["layers"])
 
+    def save(self, folder: str | Path) -> Any:
+        """Keep this in a new folder with its full page, as `metastable inspect --out` does.
+
+        A model in memory cannot be found again: the spec there names it, and has the words.
+        """
+        statistics, twins = self.run.statistics, 0 if self.twins is None else len(self.twins)
+        spec = Inspect(
+            model=statistics["model"],
+            text=" ".join(statistics["words"]),
+            cosine=float(self.strict.thresholds[0]),
+            control=twins > 0,
+            twins=max(twins, 1),
+        )
+        return keep_found(spec, self, folder)
+
     def to_dict(self, out: str | None = None) -> dict[str, Any]:
         """What `metastable inspect --json` prints."""
         statistics, table = self.run.statistics, self.table
@@ -152,7 +171,7 @@ class Inspection(Shown):
 
 def inspect(
     source: Any,
-    prompts: Sequence[str | Sequence[int] | Prompt],
+    prompts: Sequence[str | bytes | Sequence[int] | Prompt],
     *,
     tokens: int | None = None,
     depth: int | None = None,

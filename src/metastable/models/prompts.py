@@ -52,11 +52,18 @@ class SmilesTokenizer:
 
 @dataclass(frozen=True)
 class Prompt:
-    """One sequence of tokens."""
+    """One sequence of tokens, with the words that pictures show and what only frames the text."""
 
     ids: tuple[int, ...]
     words: tuple[str, ...]
     special: tuple[bool, ...]
+
+    def __post_init__(self):
+        if not len(self.ids) == len(self.words) == len(self.special):
+            raise ValueError(
+                "a Prompt must have a word and a mark of special tokens for each id; got "
+                f"{len(self.ids)} ids, {len(self.words)} words, {len(self.special)} marks."
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,28 +110,34 @@ def is_batch(prompt: Any) -> bool:
         raise ValueError(
             f"prompt must be a text, ids, or a list of such; got {type(prompt).__name__}."
         )
-    if isinstance(prompt, str | Prompt) or not len(prompt):
+    if isinstance(prompt, str | bytes | Prompt) or not len(prompt):
         return False
-    return isinstance(prompt[0], str | Prompt) or np.ndim(prompt[0]) == 1
+    return isinstance(prompt[0], str | bytes | Prompt) or np.ndim(prompt[0]) == 1
 
 
 def read_prompt(
-    network: Network, prompt: str | Sequence[int] | Prompt, tokens: int | None = None
+    network: Network, prompt: str | bytes | Sequence[int] | Prompt, tokens: int | None = None
 ) -> Prompt:
     """The tokens of a text, or of ids given as they are; the first `tokens` of them if told.
 
     Special tokens the model frames a text with count, and stay when a text is cut. A model of ours
-    with 256 words reads bytes.
+    with 256 words reads bytes; `bytes` are the ids of a text for any model that was trained so. A
+    `Prompt` keeps its own words.
     """
     if tokens is not None:
         checks.integer("tokens", tokens, 2)
+    given: Prompt | None = None
+    if isinstance(prompt, bytes):
+        words = tuple(chr(number).strip() or "␣" for number in prompt)
+        prompt = Prompt(tuple(prompt), words, (False,) * len(prompt))
     if isinstance(prompt, Prompt):
-        ids = list(prompt.ids)
+        given = prompt if tokens is None else prompt.first(tokens)
+        ids = list(given.ids)
     elif isinstance(prompt, str):
         ids = _encode(network, prompt, tokens)
     else:  # arrays and tensors too, whose numbers are not Python's
-        given = getattr(prompt, "tolist", lambda: prompt)()
-        ids = [checks.integer("ids", number, 0) for number in given][:tokens]
+        numbers = getattr(prompt, "tolist", lambda: prompt)()
+        ids = [checks.integer("ids", number, 0) for number in numbers][:tokens]
     if len(ids) < 2:
         raise ValueError(f"text must give at least two tokens; got {len(ids)}: write more.")
     if max(ids) >= network.vocabulary:
@@ -138,6 +151,8 @@ def read_prompt(
             f"text must have at most {limit} tokens, the positions of {network.name}; got "
             f"{len(ids)}: shorten it, or keep the first ones with tokens={limit}."
         )
+    if given is not None:
+        return given
     return Prompt(tuple(ids), tuple(_words(network, ids)), tuple(_special(network.tokenizer, ids)))
 
 
@@ -149,8 +164,8 @@ def _encode(network: Network, text: str, tokens: int | None) -> list[int]:
         return list(text.encode("utf-8"))[:tokens]
     if tokenizer is None:
         raise ValueError(
-            f"text needs a tokeniser, and {network.name} has none: give ids instead, or "
-            "load(model, tokenizer=...)."
+            f"text needs a tokeniser, and {network.name} has none: put its tokenizer.json into the "
+            "folder; in Python give ids or bytes instead, or load(model, tokenizer=...)."
         )
     if isinstance(tokenizer, SmilesTokenizer):
         ids = tokenizer.encode(text)

@@ -28,7 +28,13 @@ def save_model(model: DecoderOnly | EncoderDecoder | Recurrent, folder: str | Pa
         raise ValueError(
             f"folder must be new or empty; {folder} is not: choose another, or remove it yourself."
         )
-    family = next(name for name, (kind, _) in _FAMILIES.items() if type(model) is kind)
+    family = next((name for name, (kind, _) in _FAMILIES.items() if type(model) is kind), None)
+    if family is None:
+        own = ", ".join(kind.__name__ for kind, _ in _FAMILIES.values())
+        raise ValueError(
+            f"model must be one of ours ({own}); got {type(model).__name__}: a model of "
+            "transformers is written by its own save_pretrained(folder)."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     described = {"format": FORMAT, "family": family} | dataclasses.asdict(model.config)
     (folder / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
