@@ -33,6 +33,16 @@ def reason_of(cells: int, worst: str, silent: Sequence[str], slack: str = "") ->
     return f"worst of {cells} cells, at {worst}{slack}{rest}"
 
 
+def slack_of(row: Verdict) -> str:
+    """What a row allows beside chance; "" for most.
+
+    >>> slack_of(Verdict("", "", 1, 1, "", "agree", reason_of(3, "β = 4", [], "± 6% of the mean")))
+    '± 6% of the mean'
+    """
+    behind = _BEHIND.search(row.reason)
+    return (behind[3] or "") if behind else ""
+
+
 def row_in_words(row: Verdict) -> str:
     """A judged row: its claim, the cells, and what was expected and observed where it fits least.
 

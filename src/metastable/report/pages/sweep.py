@@ -24,7 +24,7 @@ from metastable.sweep.layout import labels
 from metastable.sweep.observables import ERROR, JUDGED
 from metastable.sweep.own import SOURCE
 from metastable.sweep.plan import plan_sweep
-from metastable.sweep.rows import observable_of
+from metastable.sweep.rows import observable_of, slack_of
 from metastable.sweep.spec import Sweep, experiment_with
 from metastable.sweep.status import answers, leading, means, open_sweep, status
 
@@ -108,7 +108,9 @@ def _unbroken(text: str) -> str:
 
 def _judged(figure: Figure, row: Verdict) -> str:
     """The caption of a figure with the verdict on its observable."""
-    said = f": expected {show(row.expected)}, observed {show(row.observed)} ({row.tolerance})"
+    slack = f"; {slack} are allowed beside chance" if (slack := slack_of(row)) else ""
+    said = f": expected {show(row.expected)}, observed {show(row.observed)} "
+    said += f"({row.tolerance}{slack})"
     what = row.claim.rpartition(" (")[0]
     why = f" ({row.reason})" if row.expected is None else said
     return f"{figure.caption} Theory, {what}: {row.verdict}{why}."
