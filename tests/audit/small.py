@@ -52,3 +52,16 @@ def write_config(folder: Path, overlap: float = 0.75, steps: int = 150) -> Path:
     path = folder / "config.toml"
     path.write_text(CONFIG.format(overlap=overlap, steps=steps))
     return path
+
+
+def byte_tokenizer():
+    """A tokeniser of transformers whose tokens are bytes, behind an opening token."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {"<open>": 0} | {c: k for k, c in enumerate(letters, 1)}
+    tokens = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokens.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<open>")

@@ -16,7 +16,7 @@ from metastable.audit.duplicates import check_duplicates
 from metastable.audit.spec import AuditConfig
 from metastable.audit.target import build_model
 from metastable.models.own.saving import save_model
-from tests.audit.small import write_config, write_texts
+from tests.audit.small import byte_tokenizer, write_config, write_texts
 from tests.audit.test_cli_audit import ask
 from tests.audit.test_sets import write_two
 
@@ -189,14 +189,13 @@ FOLDER = '[model]\nfamily = "folder"\npath = "model"'
 
 
 def write_folder_config(folder):
-    """A config whose model is a folder, which has files of no content."""
+    """A config whose model is a folder, whose weights have no content."""
     write_two(folder)
     file = folder / "config.toml"
     before, rest = file.read_text().split("[model]")
     file.write_text(f"{before}{FOLDER}\n[[generators]]{rest.split('[[generators]]', 1)[1]}")
-    (folder / "model").mkdir()
-    for name in ("model.safetensors", "tokenizer.json"):
-        (folder / "model" / name).write_text("{}")
+    byte_tokenizer().save_pretrained(folder / "model")
+    (folder / "model" / "model.safetensors").write_text("{}")
     (folder / "model" / "config.json").write_text('{"model_type": "gpt2"}')
     return file
 
@@ -238,3 +237,33 @@ def test_a_model_of_our_own_as_a_folder_is_told_as_such(tmp_path):
         assert f"`metastable audit serve {where}`" in words and "\n" not in words
     served = ask("serve", audit / "model")
     assert "was trained by metastable itself" in str(served.exception)
+
+
+def test_a_plan_refuses_what_a_run_would(tmp_path):
+    """A prefix longer than a text of bytes: before anything is sealed, not after."""
+    file = write_folder_config(tmp_path)
+    text = file.read_text()
+    head = text.split("[[generators]]", 1)[0]
+    file.write_text(f'{head}[[generators]]\nkind = "prefix"\nbudgets = [500]\n')
+    refused = ask("plan", file, "--out", tmp_path / "plan")
+    assert "prefix of 500 tokens must be shorter than each item" in str(refused.exception)
+    assert not (tmp_path / "plan").exists()
+
+
+def test_texts_without_a_control_are_planned_with_a_warning(tmp_path):
+    file = write_folder_config(tmp_path)
+    text = file.read_text()
+    before, rest = text.split("[control]")
+    file.write_text(before + "[split]" + rest.split("[split]", 1)[1])
+    done = ask("plan", file, "--out", tmp_path / "plan")
+    assert done.exit_code == 0
+    assert "your own texts were dealt into both sets" in done.stderr
+
+
+def test_a_single_file_is_no_model_to_audit(tmp_path):
+    file = write_folder_config(tmp_path)
+    gguf = tmp_path / "model.gguf"
+    gguf.write_bytes(b"GGUF")
+    file.write_text(file.read_text().replace('path = "model"', 'path = "model.gguf"'))
+    refused = ask("plan", file, "--out", tmp_path / "plan")
+    assert "audits read no GGUF" in str(refused.exception)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from metastable.audit.spec import AuditConfig, Source
 from metastable.cli import audit
-from tests.audit.small import write_config, write_texts
+from tests.audit.small import byte_tokenizer, write_config, write_texts
 
 KEYS = (
     "trained_on reproduces level overlap reconstruction_error exact_rate near_rate blind_auc power "
@@ -63,18 +63,12 @@ def test_other_folders_are_not_touched(tmp_path):
 
 def write_gpt2(folder, texts, steps=160, places=32):
     """A GPT-2 folder over bytes, trained on texts by transformers' own loss."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+    from transformers import GPT2Config, GPT2LMHeadModel
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {"<open>": 0} | {c: k for k, c in enumerate(letters, 1)}
-    tokens = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokens.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<open>")
+    tokenizer = byte_tokenizer()
     torch.manual_seed(0)
     config = GPT2Config(
-        vocab_size=len(vocabulary),
+        vocab_size=len(tokenizer),
         n_positions=places,
         n_embd=48,
         n_layer=2,

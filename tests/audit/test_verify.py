@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from metastable.audit import verify as module
+from metastable.audit.verify import verify_audit
 from metastable.core.folder import BLANK
 from tests.audit.small import CONFIG, write_config
 from tests.audit.test_cli_audit import ask
@@ -233,3 +234,14 @@ def test_a_plan_can_lie_elsewhere_and_comes_along(tmp_path):
 
 def test_folders_without_an_audit_are_refused(tmp_path):
     assert "must hold a finished audit" in str(ask("verify", tmp_path).exception)
+
+
+def test_the_deposited_commitment_is_compared(kept):
+    folder, planned, _ = kept
+    right = planned["commitment"]
+    assert ask("verify", folder, "--commitment", right.upper()).exit_code == 0
+    wrong = ask("verify", folder, "--commitment", "0" * 64)
+    assert wrong.exit_code == 1
+    checks = {check.name: check for check in verify_audit(folder, commitment="0" * 64)}
+    assert checks["deposited commitment"].passed is False
+    assert right in checks["deposited commitment"].told

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -71,6 +72,9 @@ def run_audit(
     planned = None if place is None else read_plan(place)
     if planned is not None:
         refuse_changes(planned, case)
+    else:
+        for line in case.cautions()[: 1 if case.dealt else 0]:
+            print(f"metastable: {line}", file=sys.stderr)
     target, reference = None, None
     if config.model.family == "folder":
         target = open_model_folder(str(config.model.path), config.model.device)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from metastable.audit.alphabet import Alphabet
+from metastable.audit.alphabet import Alphabet, Tokens
 from metastable.audit.blind import separate_blindly
 from metastable.audit.canaries import open_canaries
 from metastable.audit.collect import Row, collect
@@ -84,6 +84,24 @@ class AuditCase:
         if self.config.corpus.parts:
             told["works"] = work_lengths(self)
         return told
+
+    @property
+    def dealt(self) -> bool:
+        """Whether both sets are of texts that a model of somebody may have read."""
+        own = self.config.control is None and self.config.corpus.kind != "canaries"
+        return own and not self.config.model.trained
+
+    def cautions(self) -> list[str]:
+        """What an audit of these sets cannot show, a line each."""
+        lines = self.repeated()
+        if self.dealt:
+            lines.insert(
+                0,
+                "there is no [control]: your own texts were dealt into both sets. A model that has "
+                "read all of them shows nothing then, and no finding says nothing. Give texts of "
+                "the same kind that it cannot have read, such as later ones.",
+            )
+        return lines
 
     def repeated(self) -> list[str]:
         """What is said twice within one set, a line for each kind: such texts show nothing."""
@@ -179,6 +197,18 @@ def _read(source: Source, shortest: int = 0) -> Corpus:
             f"{f'has {length}' if length else 'is empty'}{more}: take it away, or bring its text."
         )
     return corpus if source.parts is None else cut_works(corpus, source.parts)
+
+
+def refuse_unfit_for_folder(case: AuditCase) -> None:
+    """`refuse_unfit` by the tokeniser of a model folder, whose weights stay closed."""
+    from metastable.models.folder import load_tokenizer
+
+    place = case.config.model.path
+    if case.config.model.family != "folder" or place is None:
+        return
+    tokenizer = load_tokenizer(place)
+    alphabet = Tokens(tokenizer, len(tokenizer))
+    refuse_unfit(case.config, case.split.items, alphabet, None, case.generators)
 
 
 def fit(

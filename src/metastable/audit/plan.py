@@ -71,6 +71,9 @@ def write_plan(case: AuditCase, folder: Path) -> dict[str, Any]:
     """Write plan.json and spec.toml into a new or empty folder; returns the plan."""
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"--out must be a new or empty folder; got {folder}: choose another.")
+    from metastable.audit.case import refuse_unfit_for_folder
+
+    refuse_unfit_for_folder(case)
     content = {
         "format": FORMAT,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,7 +88,7 @@ def write_plan(case: AuditCase, folder: Path) -> dict[str, Any]:
     write_whole(folder / SPEC, case.config.to_toml().encode())
     text = json.dumps(plan, indent=2, ensure_ascii=False) + "\n"
     write_whole(folder / PLAN, text.encode())
-    for line in case.repeated():
+    for line in case.cautions():
         print(f"metastable: {line}", file=sys.stderr)
     return plan
 

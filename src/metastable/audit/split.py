@@ -135,7 +135,9 @@ def deal(
             wanted = [min(wanted[0], len(pool)), min(wanted[1], len(control.documents))]
         protected, rest = _draw(pool, wanted[0], per_document, slide or cut, n, taken)
         others = [control.documents[k] for k in random.permutation(len(control.documents))]
-        held, _ = _draw(others, wanted[1], per_document, slide or cut, n, taken)
+        held, _ = _draw(
+            others, wanted[1], per_document, slide or cut, n, taken, where="the control"
+        )
 
     members = round(overlap * wanted[0]) if known else 0
     if known and overlap > 0 and members == 0:
@@ -191,7 +193,13 @@ class _Cut:
 
 
 def _draw(
-    pool: Sequence[Document], wanted: int, per_document: int, cut: _Cut, n: int, taken: set[str]
+    pool: Sequence[Document],
+    wanted: int,
+    per_document: int,
+    cut: _Cut,
+    n: int,
+    taken: set[str],
+    where: str = "the corpus",
 ) -> tuple[list[Drawn], list[Document]]:
     """`wanted` documents with windows free of `taken` n-grams, and the documents not used."""
     drawn: list[Drawn] = []
@@ -220,10 +228,11 @@ def _draw(
         else:
             rest.append(document)
     if len(drawn) < wanted:
+        need = "controls" if where == "the control" else "items and controls"
         raise ValueError(
-            f"items and controls need {plural(wanted, 'document')} with "
+            f"{need} need {plural(wanted, 'document')} with "
             f"{plural(per_document, 'window')} of {cut.length} characters not found elsewhere; "
-            f"the corpus has {len(drawn)}: ask for fewer items, more per_document, a shorter "
+            f"{where} has {len(drawn)}: ask for fewer items, more per_document, a shorter "
             "length, or bring more documents."
         )
     return drawn, rest
@@ -279,17 +288,23 @@ def _refuse_known(corpus: Corpus, control: Corpus, length: int, n: int) -> None:
         )
     # Every n-th n-gram: a window found whole holds one of them, and millions need not be kept.
     grams = {d.text[k : k + n] for d in corpus.documents for k in range(0, len(d.text), n)}
+    found: list[tuple[str, int, int, str]] = []
     for document in control.documents:
         text = document.text
         starts = range(0, len(text), max(length, len(text) // PROBES))
         windows = [text[s : s + length] for s in starts]
         known = [w for w in windows if not ngrams(w, n).isdisjoint(grams)]
         if 2 * len(known) > len(windows):
-            raise ValueError(
-                f"control must not be found in training; {len(known)} of {len(windows)} passages "
-                f"of {document.name!r} stand in the corpus too, such as {known[0][:40]!r}: leave "
-                "that document out of the control."
-            )
+            found.append((document.name, len(known), len(windows), known[0][:40]))
+    if found:
+        name, known, count, first = found[0]
+        names = ", ".join(repr(each[0]) for each in found[1:9])
+        more = "" if not names else f"; likewise {names}{', …' * (len(found) > 9)}"
+        out = "that document" if len(found) == 1 else f"these {len(found)} documents"
+        raise ValueError(
+            f"control must not be found in training; {known} of {count} passages of {name!r} stand "
+            f"in the corpus too, such as {first!r}{more}: leave {out} out of the control."
+        )
 
 
 def _sha(text: str) -> str:

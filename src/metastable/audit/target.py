@@ -189,6 +189,13 @@ def open_model_folder(folder: str | Path, device: str = "cpu") -> Target:
 def refuse_folder(folder: str | Path) -> None:
     """Refuse what cannot be a model folder, by its files and config.json; weights stay closed."""
     folder = Path(folder)
+    if folder.is_file() or (not any(folder.glob("config.json")) and any(folder.glob("*.gguf"))):
+        raise ValueError(
+            f"a model must be a folder of transformers with its tokeniser; {folder} is or holds a "
+            "single file: audits read no GGUF, whose weights are rounded; ask for the folder that "
+            "it was made from, or serve the file (llama.cpp) and audit it by what it says: model "
+            'family "text".'
+        )
     if not folder.is_dir():
         raise ValueError(f"model folder must exist; nothing at {folder}: check the path.")
     for patterns in (("config.json",), WEIGHTS):

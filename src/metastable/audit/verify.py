@@ -42,14 +42,21 @@ class Check:
     told: str
 
 
-def verify_audit(folder: Path, *, scores: bool = False) -> list[Check]:
-    """Check a finished audit: bytes, findings, plan, documents, models; with `scores` M again."""
+def verify_audit(
+    folder: Path, *, scores: bool = False, commitment: str | None = None
+) -> list[Check]:
+    """Check a finished audit: bytes, findings, plan, documents, models; with `scores` M again.
+
+    `commitment` is that of the plan as it was deposited.
+    """
     if not (folder / MANIFEST).is_file():
         raise ValueError(
             f"DIR must hold a finished audit; {folder} has no {MANIFEST}: run `metastable audit "
             "run` first."
         )
     checks = list(_check_files(folder))
+    if commitment is not None:
+        checks.append(_check_commitment(folder, commitment))
     if any(check.name == MANIFEST for check in checks if check.passed is False):
         try:  # a manifest whose digest is wrong may still be read, and say more
             json.loads((folder / MANIFEST).read_text("utf-8"))["result"]
@@ -65,6 +72,16 @@ def verify_audit(folder: Path, *, scores: bool = False) -> list[Check]:
         reason = " ".join(str(error).split())[:200]
         checks.append(Check("findings follow from the rows", False, f"cannot be read: {reason}"))
     return checks
+
+
+def _check_commitment(folder: Path, deposited: str) -> Check:
+    """Whether the plan that was deposited is the one in the folder."""
+    name, deposited = "deposited commitment", deposited.strip().lower()
+    if not (folder / PLAN).is_file():
+        return Check(name, False, "this audit had no plan")
+    own = read_plan(folder / PLAN)["commitment"]
+    told = f"the plan here has {own}" if own != deposited else "is that of the plan here"
+    return Check(name, own == deposited, told)
 
 
 def seal_page(folder: Path) -> Path:

@@ -61,6 +61,7 @@ def plan(
         lines.append(f"an area of {area:g} needs {wanted} documents in each set")
     minutes, memory = cost["minutes"], cost["memory_gib"]
     lasts = f"{minutes:.2g} minutes" if minutes >= 1 else f"{60 * minutes:.0f} seconds"
+    lasts = lasts if minutes < 90 else f"{minutes / 60:.2g} hours"
     needs = f"about {lasts} and {memory:.2g} GiB on this machine's processor"
     if "requests" in cost:
         needs = f"about {cost['requests']} requests to the server, {minutes:.2g} minutes at one a s"
@@ -109,6 +110,9 @@ def verify(
     scores: Annotated[
         bool, typer.Option("--scores", help="Ask the model again for the likelihoods.")
     ] = False,
+    commitment: Annotated[
+        str | None, typer.Option(help="The SHA-256 that was deposited before the audit.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -119,7 +123,7 @@ def verify(
     with _auditing():
         from metastable.audit.verify import to_dict, verify_audit
 
-        told = to_dict(verify_audit(folder, scores=scores))
+        told = to_dict(verify_audit(folder, scores=scores, commitment=commitment))
     words = {True: "ok", False: "FAILED", None: "-"}
     lines = [f"{words[c['passed']]:6} {c['name']}: {c['told']}" for c in told["checks"]]
     _show(told, as_json, *lines, "verified" if told["verified"] else "NOT verified")

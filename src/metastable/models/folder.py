@@ -195,6 +195,16 @@ def load_causal(folder: str | Path) -> tuple[Hugging, Any]:
     return Hugging(model).eval(), tokenizer
 
 
+def load_tokenizer(folder: str | Path) -> Any:
+    """The tokeniser of a Hugging Face folder; its weights stay closed."""
+    folder = Path(folder)
+    _read_config(folder)
+    tokenizer = _load_tokenizer(folder)
+    if tokenizer is None:
+        raise ValueError(f"model folder must hold a tokeniser; none in {folder}: add its files.")
+    return tokenizer
+
+
 def _read_config(folder: Path) -> dict[str, Any]:
     """config.json, after refusing a folder that wants its own code run."""
     content = _refuse_code(folder)
