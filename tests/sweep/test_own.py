@@ -11,6 +11,7 @@ from scipy import stats
 import metastable as ms
 from metastable.cli import main
 from metastable.comparison import CLAIMS
+from metastable.core.registry import PLUGINS
 from metastable.core.verdict import Verdict, decide, not_applicable, sampled, settle
 from metastable.flows.build import build_start
 from metastable.report.drawing import draw
@@ -291,10 +292,12 @@ def test_verdict_rows_of_a_user_stand_before_those_of_theory(registered, tmp_pat
 
 @pytest.fixture
 def overall():
-    """Claims about whole sweeps, taken back afterwards."""
-    before = list(own.OVERALL)
+    """Claims about whole sweeps, and the files they came from, taken back afterwards."""
+    before, files = list(own.OVERALL), dict(PLUGINS)
     yield
     own.OVERALL[:] = before
+    PLUGINS.clear()
+    PLUGINS.update(files)
 
 
 def test_a_law_of_means_is_a_row_of_the_sweep(registered, overall, tmp_path, capsys):
