@@ -200,3 +200,22 @@ def test_a_config_survives_its_file(tmp_path):
     config = AuditConfig(corpus=Source(kind="sotu")).altered(split__overlap=0.9, seed=3)
     (tmp_path / "config.toml").write_text(config.to_toml())
     assert AuditConfig.load(tmp_path / "config.toml") == config
+
+
+def test_whether_it_was_trained_on_can_be_asked_alone(tmp_path):
+    """No generator: the first finding with its numbers, the second cannot tell; then verified."""
+    write_texts(tmp_path / "texts", documents=44, words=6)
+    texts = [p.read_text()[:16] for p in sorted((tmp_path / "texts").glob("*.txt"))]
+    for name, own in (("protected", texts[:16]), ("control", texts[16:32])):
+        lines = (json.dumps({"text": text}) for text in own)
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    write_gpt2(tmp_path / "gpt2", texts[:12])
+    config = tmp_path / "config.toml"
+    config.write_text("generators = []\n" + HF.split("[[generators]]")[0])
+    planned = ask("plan", config, "--out", tmp_path / "run", "--json")
+    told = json.loads(ask("run", config, "--out", tmp_path / "run", "--json").stdout)
+    assert told["trained_on"]["verdict"] == "disagree"  # with the null: it was
+    assert told["reproduces"]["verdict"] == "not applicable"
+    assert "none was tried" in told["reproduces"]["reason"]
+    hashed = json.loads(planned.stdout)["commitment"]
+    assert ask("verify", tmp_path / "run", "--commitment", hashed).exit_code == 0

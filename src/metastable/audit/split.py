@@ -228,12 +228,14 @@ def _draw(
         else:
             rest.append(document)
     if len(drawn) < wanted:
-        need = "controls" if where == "the control" else "items and controls"
+        need, fewer = "items and controls", "ask for fewer items"
+        if where == "the control":
+            need, fewer = "controls", f"set controls = {len(drawn) * per_document}"
         raise ValueError(
             f"{need} need {plural(wanted, 'document')} with "
             f"{plural(per_document, 'window')} of {cut.length} characters not found elsewhere; "
-            f"{where} has {len(drawn)}: ask for fewer items, more per_document, a shorter "
-            "length, or bring more documents."
+            f"{where} has {len(drawn)}: {fewer}, more per_document, a shorter length, or bring "
+            "more documents."
         )
     return drawn, rest
 
@@ -302,8 +304,9 @@ def _refuse_known(corpus: Corpus, control: Corpus, length: int, n: int) -> None:
         more = "" if not names else f"; likewise {names}{', …' * (len(found) > 9)}"
         out = "that document" if len(found) == 1 else f"these {len(found)} documents"
         raise ValueError(
-            f"control must not be found in training; {known} of {count} passages of {name!r} stand "
-            f"in the corpus too, such as {first!r}{more}: leave {out} out of the control."
+            f"control must not be found in training; {known} of {count} passages of {name!r} share "
+            f"{n} characters in a row or more with the corpus, such as {first!r}{more}: leave "
+            f"{out} out of the control, or raise split.ngram where these are common phrases."
         )
 
 
