@@ -160,13 +160,13 @@ def predict(
 
 
 def compare(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by run --out.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")],
     csv: Csv = None,
     plugin: Plugin = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Verdict rows of a finished run; exit code 1 when something disagrees."""
+    """Verdict rows of a finished run or sweep; exit code 1 when something disagrees."""
     from metastable import kinds
 
     result = kinds.open(folder)
