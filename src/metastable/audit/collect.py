@@ -64,7 +64,7 @@ def collect(
     batch: int = 40,
     seed: int = 0,
     progress: bool | None = None,
-    title: str = "eliciting",
+    title: str = "",
 ) -> list[Row]:
     """Rows for all items: the likelihood's, then those of each generator, in this order.
 
@@ -86,6 +86,7 @@ def collect(
     soft: dict[int, list[Tensor]] = {}  # prompts by budget, for the amortised network
     total = sum(len(part) for _, (_, part) in jobs)
     tick = lambda more: bar.update((len(rows) + more) / total)
+    title = title or ("eliciting" if generators else "reading")
     with counted(rows, total, "rows", f"{title}: "), Bar(title, progress) as bar:
         for generator, (first, part) in jobs:
             key = f"likelihood-{first}" if generator is None else _key(generator, first)
