@@ -22,12 +22,20 @@ try:
         raise KeyError
 except KeyError:
     print(*[threads and threads.get() for threads in found.values()])
+first, second = blas.one_thread("scipy"), blas.one_thread("scipy")
+first.__enter__()
+second.__enter__()
+first.__exit__(None, None, None)  # two runs in two threads, of which the first ends first
+print(*[threads and threads.get() for threads in found.values()])
+second.__exit__(None, None, None)
+print(*[threads and threads.get() for threads in found.values()])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    inside, after = done.stdout.splitlines()
+    inside, after, one_left, none_left = done.stdout.splitlines()
     if "None" in inside:
         pytest.skip("NumPy or SciPy has another library here")
     assert (inside, after) == ("2 1", "2 2")
+    assert (one_left, none_left) == ("2 1", "2 2")
 
 
 def test_another_library_is_left_alone(monkeypatch, tmp_path):

@@ -3,8 +3,9 @@
 import math
 
 import pytest
+from scipy import stats
 
-from metastable.core.verdict import judge
+from metastable.core.verdict import judge, settle
 
 # By hand: 3 % of 200 is 6; what lies within a part in a thousand of the border is decided too.
 RELATIVE = [
@@ -49,3 +50,15 @@ def test_what_is_not_finite_never_agrees(odd):
     for expected, observed in ((1.0, odd), (odd, 1.0), (odd, odd)):
         assert judge("a", "b", expected, observed, relative=0.1).verdict == "disagree"
         assert judge("a", "b", expected, observed, absolute=0.1).verdict == "disagree"
+
+
+def test_a_standard_error_makes_it_a_matter_of_chance():
+    """Two standard errors: p = 4.55 %, from SciPy's normal law; without one there is no row."""
+    row = judge("a", "b", 2.0, 2.5, error=0.25)
+    assert row.p == pytest.approx(2 * stats.norm.sf(2.0), rel=1e-12)
+    assert (row.verdict, row.error) == ("agree", 0.25)
+    assert settle([judge("a", "b", 2.0, 3.0, error=0.25)])[0].verdict == "disagree"
+    for none in (0.0, -1.0, math.nan, math.inf):
+        assert judge("a", "b", 2.0, 2.5, error=none).verdict == "not applicable"
+    for odd in (math.nan, math.inf):
+        assert settle([judge("a", "b", 2.0, odd, error=0.25)])[0].verdict == "disagree"

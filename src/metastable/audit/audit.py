@@ -72,9 +72,8 @@ def run_audit(
     planned = None if place is None else read_plan(place)
     if planned is not None:
         refuse_changes(planned, case)
-    else:
-        for line in case.cautions()[: 1 if case.dealt else 0]:
-            print(f"metastable: {line}", file=sys.stderr)
+    elif case.caution:
+        print(f"metastable: {case.caution}", file=sys.stderr)
     target, reference = None, None
     if config.model.family == "folder":
         target = open_model_folder(str(config.model.path), config.model.device)

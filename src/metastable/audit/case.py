@@ -86,22 +86,16 @@ class AuditCase:
         return told
 
     @property
-    def dealt(self) -> bool:
-        """Whether both sets are of texts that a model of somebody may have read."""
-        own = self.config.control is None and self.config.corpus.kind != "canaries"
-        return own and not self.config.model.trained
-
-    def cautions(self) -> list[str]:
-        """What an audit of these sets cannot show, a line each."""
-        lines = self.repeated()
-        if self.dealt:
-            lines.insert(
-                0,
-                "there is no [control]: your own texts were dealt into both sets. A model that has "
-                "read all of them shows nothing then, and no finding says nothing. Give texts of "
-                "the same kind that it cannot have read, such as later ones.",
-            )
-        return lines
+    def caution(self) -> str:
+        """What an audit of somebody's model cannot show, where both sets are of the same texts."""
+        config = self.config
+        if config.control is not None or config.corpus.kind == "canaries" or config.model.trained:
+            return ""
+        return (
+            "there is no [control]: your own texts were dealt into both sets. A model that has "
+            "read all of them shows nothing then, and no finding says nothing. Give texts of the "
+            "same kind that it cannot have read, such as later ones."
+        )
 
     def repeated(self) -> list[str]:
         """What is said twice within one set, a line for each kind: such texts show nothing."""

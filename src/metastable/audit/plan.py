@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metastable.audit import novelty, verdict
+from metastable.audit.case import AuditCase, refuse_unfit_for_folder
 from metastable.audit.custody import changed_entries, describe_models, environment
 from metastable.audit.evidence import BY_TEXT, COMMON, LIKELIHOOD, NEAR
 from metastable.audit.power import Power
@@ -25,7 +26,6 @@ from metastable.core.folder import SPEC, write_whole
 from metastable.core.result import plain
 
 if TYPE_CHECKING:
-    from metastable.audit.case import AuditCase
     from metastable.audit.generators.generator import Generator
 
 PLAN, FORMAT = "plan.json", "metastable audit plan 1"
@@ -71,8 +71,6 @@ def write_plan(case: AuditCase, folder: Path) -> dict[str, Any]:
     """Write plan.json and spec.toml into a new or empty folder; returns the plan."""
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"--out must be a new or empty folder; got {folder}: choose another.")
-    from metastable.audit.case import refuse_unfit_for_folder
-
     refuse_unfit_for_folder(case)
     content = {
         "format": FORMAT,
@@ -88,7 +86,7 @@ def write_plan(case: AuditCase, folder: Path) -> dict[str, Any]:
     write_whole(folder / SPEC, case.config.to_toml().encode())
     text = json.dumps(plan, indent=2, ensure_ascii=False) + "\n"
     write_whole(folder / PLAN, text.encode())
-    for line in case.cautions():
+    for line in filter(None, [case.caution, *case.repeated()]):
         print(f"metastable: {line}", file=sys.stderr)
     return plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,6 +12,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 Owner = Literal["numpy", "scipy"]
+
+
+_LOCK = threading.Lock()
+_INSIDE: dict[str, list[int]] = {}  # how many are inside now, and the threads before the first
 
 
 class Threads(NamedTuple):
@@ -26,21 +31,28 @@ def one_thread(*owners: Owner) -> Iterator[None]:
 
     JAX takes LAPACK from SciPy. The OpenBLAS of SciPy has threads of its own, and so has that of
     NumPy: after each call they spin for 20 ms on the cores that XLA has its threads on, and small
-    matrices wait for them longer than one core takes. That can cost half of a run's time. Does
-    nothing where there is another library.
+    matrices wait for them longer than one core takes. That can cost half of a run's time. The last
+    of several runs at once to leave brings the threads back. Does nothing where there is another
+    library.
 
     >>> with one_thread("numpy", "scipy"):
     ...     pass
     """
-    found = [threads for owner in owners if (threads := _threads(owner)) is not None]
-    before = [threads.get() for threads in found]
-    try:
-        for threads in found:
+    every = ((owner, _threads(owner)) for owner in owners)
+    found = {owner: threads for owner, threads in every if threads is not None}
+    with _LOCK:
+        for owner, threads in found.items():
+            inside = _INSIDE.setdefault(owner, [0, threads.get()])
+            inside[0] += 1
             threads.set(1)
+    try:
         yield
     finally:
-        for threads, count in zip(found, before, strict=True):
-            threads.set(count)
+        with _LOCK:
+            for owner, threads in found.items():
+                _INSIDE[owner][0] -= 1
+                if not _INSIDE[owner][0]:
+                    threads.set(_INSIDE.pop(owner)[1])
 
 
 @cache

@@ -112,6 +112,10 @@ def judge(
     With a standard `error`, of a mean say, it is a matter of chance, by the normal law.
     """
     if error is not None:
+        if not 0 < error < math.inf:
+            return not_applicable(claim, source, f"no standard error: {observed:g} ± {error:g}")
+        if not (math.isfinite(observed) and math.isfinite(expected)):
+            return decide(False, claim, source, expected, observed, f"± {error:.2g}", reason)
         p = math.erfc(abs(observed - expected) / (math.sqrt(2) * error))
         return sampled(claim, source, float(expected), float(observed), p, float(error), reason)
     allowed = absolute if relative is None else relative * abs(expected)
