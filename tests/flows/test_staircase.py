@@ -264,6 +264,8 @@ def test_near_tokens_in_many_axes_are_those_of_brute_force(spread):
     rng = np.random.default_rng(1)
     x = spread * rng.normal(size=(400, 30))
     x[200:210] = x[:10] + 1e-5 * rng.normal(size=(10, 30))
+    away = rng.normal(size=(10, 30))  # too far apart in all axes, though near in a few
+    x[210:220] = x[10:20] + 1.5e-4 * away / np.linalg.norm(away, axis=1, keepdims=True)
     radius = 4e-3 if spread < 1 else 1e-4
     gap = np.linalg.norm(x[:, None] - x, axis=2)
     expected = {tuple(pair) for pair in np.argwhere(np.triu(gap <= radius, 1)).tolist()}
