@@ -90,6 +90,16 @@ def write_gpt2(folder, texts, steps=160, places=32):
     tokenizer.save_pretrained(folder)
 
 
+def write_both_sets(folder):
+    """Sixteen protected texts and sixteen controls, a line each; gives them all, and more."""
+    write_texts(folder / "texts", documents=44, words=6)
+    texts = [p.read_text()[:16] for p in sorted((folder / "texts").glob("*.txt"))]
+    for name, own in (("protected", texts[:16]), ("control", texts[16:32])):
+        lines = (json.dumps({"text": text}) for text in own)
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    return texts
+
+
 HF = """
 [corpus]
 kind = "jsonl"
@@ -117,11 +127,7 @@ budgets = [6]
 
 def test_a_hugging_face_folder_is_audited_by_the_same_command(tmp_path):
     """A tiny GPT-2, trained on 12 of 16 protected texts."""
-    write_texts(tmp_path / "texts", documents=44, words=6)
-    texts = [p.read_text()[:16] for p in sorted((tmp_path / "texts").glob("*.txt"))]
-    for name, own in (("protected", texts[:16]), ("control", texts[16:32])):
-        lines = (json.dumps({"text": text}) for text in own)
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    texts = write_both_sets(tmp_path)
     write_gpt2(tmp_path / "gpt2", texts[:12] + texts[32:])
     (tmp_path / "config.toml").write_text(HF)
     done = ask("run", tmp_path / "config.toml", "--out", tmp_path / "run", "--json")
@@ -204,11 +210,7 @@ def test_a_config_survives_its_file(tmp_path):
 
 def test_whether_it_was_trained_on_can_be_asked_alone(tmp_path):
     """No generator: the first finding with its numbers, the second cannot tell; then verified."""
-    write_texts(tmp_path / "texts", documents=44, words=6)
-    texts = [p.read_text()[:16] for p in sorted((tmp_path / "texts").glob("*.txt"))]
-    for name, own in (("protected", texts[:16]), ("control", texts[16:32])):
-        lines = (json.dumps({"text": text}) for text in own)
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    texts = write_both_sets(tmp_path)
     write_gpt2(tmp_path / "gpt2", texts[:12])
     config = tmp_path / "config.toml"
     config.write_text("generators = []\n" + HF.split("[[generators]]")[0])

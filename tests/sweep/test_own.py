@@ -317,7 +317,7 @@ def no_side_is_preferred(means):
 
 @ms.register.claim(of="sweep")
 def needs_more(means):
-    return means.not_there
+    yield means.not_there
 
 @ms.register.claim(of="sweep")
 def silent(means):

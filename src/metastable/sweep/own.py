@@ -36,7 +36,7 @@ from metastable.sweep.observables import (
     Observable,
     first_line,
 )
-from metastable.sweep.rows import claim_of, observable_of
+from metastable.sweep.rows import claim_of, observable_of, shown
 from metastable.sweep.spec import Sweep
 from metastable.sweep.words import located
 
@@ -158,10 +158,10 @@ def judge_overall(mean: xarray.Dataset) -> list[Verdict]:
         name = getattr(claim, "__name__", "claim")
         try:
             found = claim(mean)
+            several = [found] if isinstance(found, Verdict) else list(found or [])
         except Exception as error:
             reason = f"it failed: {type(error).__name__}: {error}"
-            found = not_applicable(first_line(claim, name), SOURCE, reason)
-        several = [found] if isinstance(found, Verdict) else found or []
+            several = [not_applicable(first_line(claim, name), SOURCE, reason)]
         rows += [dataclasses.replace(row, claim=claim_of(row.claim, name)) for row in several]
     return rows
 
@@ -180,10 +180,9 @@ def overall_in_words(row: Verdict) -> str:
     about = f"Your claim about the sweep, {row.claim}"
     if row.verdict == NOT_APPLICABLE:
         return f"{about}, is not judged: {row.reason}"
-    show = lambda value: f"{value:.4g}" if isinstance(value, float) else str(value)
     error = f" ± {row.error:.1g}" if row.error else ""
-    expected = f"{show(row.expected)}{error} expected"
-    return f"{about}: {show(row.observed)} observed, {expected}, {row.verdict}"
+    expected = f"{shown(row.expected)}{error} expected"
+    return f"{about}: {shown(row.observed)} observed, {expected}, {row.verdict}"
 
 
 def _worst(judged: xarray.DataArray, failed: xarray.DataArray) -> tuple[str, str]:

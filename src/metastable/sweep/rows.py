@@ -52,7 +52,7 @@ def row_in_words(row: Verdict) -> str:
     """
     claim = found[1] if (found := _OF.match(row.claim)) else row.claim
     error = f" ± {row.error:.1g}" if row.error else ""
-    values = f"{_shown(row.observed)} observed, {_shown(row.expected)}{error} expected"
+    values = f"{shown(row.observed)} observed, {shown(row.expected)}{error} expected"
     behind = _BEHIND.search(row.reason)
     if behind is None:
         return f"{claim}: {values}"
@@ -63,5 +63,5 @@ def row_in_words(row: Verdict) -> str:
     return f"{claim}, in {of} cells; where it fits least, at {behind[2]}: {values}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
